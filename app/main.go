@@ -1,0 +1,6 @@
+// Command drawbridge is the menu-bar agent and its command line.
+package main
+
+import "os"
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -1,0 +1,81 @@
+// Package input moves the pointer and presses keys. It knows nothing of MCP.
+//
+// A [Driver] posts single events on one platform. A [Hand] makes whole gestures
+// out of them (click, drag, chord, text), remembers what it holds down, and lets
+// go of it on every way out.
+//
+// Coordinates are global display points: origin at the top left corner of the
+// main display, y grows downwards, values may be negative on a display that lies
+// left of or above the main one. On X11 a point is a pixel.
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Point is a place in the global point space.
+type Point struct{ X, Y float64 }
+
+// Button is a pointer button.
+type Button uint8
+
+// The buttons that the computer tool can name.
+const (
+	Left Button = iota + 1
+	Right
+	Middle
+	Back
+	Forward
+)
+
+var buttonNames = [...]string{Left: "left", Right: "right", Middle: "middle", Back: "back", Forward: "forward"}
+
+func (b Button) String() string {
+	if b >= Left && int(b) < len(buttonNames) {
+		return buttonNames[b]
+	}
+	return fmt.Sprintf("button(%d)", uint8(b))
+}
+
+// Driver posts events on one platform. Its methods are called by one goroutine
+// at a time. Every method returns soon after ctx ends; an error means that the
+// event was not posted, or that nobody can tell.
+type Driver interface {
+	// Move posts a pointer motion to p. While a button is down it is of the
+	// dragged kind, with the deltas since the last motion.
+	Move(ctx context.Context, p Point) error
+	// Button posts a press or release at the pointer's place. clicks is the
+	// click state: 1 for a single click, 2 for the second of a double click.
+	Button(ctx context.Context, b Button, down bool, clicks int) error
+	// Scroll posts wheel events at the pointer's place, in pixels. Positive dy
+	// moves the content as when scrolling down, positive dx as when scrolling
+	// right.
+	Scroll(ctx context.Context, dx, dy float64) error
+	// Key posts one key going down or up, by its canonical name.
+	Key(ctx context.Context, k Key, down bool) error
+	// Type enters literal text, exactly, newlines and tabs included. On an
+	// error n tells how many bytes of text had been sent, always a whole number
+	// of graphemes; no key that Type pressed is left down.
+	Type(ctx context.Context, text string) (n int, err error)
+	// Pointer reads the pointer's place back.
+	Pointer(ctx context.Context) (Point, error)
+	// Sync returns when the application that has the focus has taken the events
+	// posted so far, as far as the platform can tell.
+	Sync(ctx context.Context) error
+	// ReleaseStray lets go of every key and button that earlier events of this
+	// or a dead process left down on our own virtual device.
+	ReleaseStray(ctx context.Context) error
+	Close() error
+}
+
+// Errors that a driver returns by kind; test with errors.Is.
+var (
+	// ErrNoKey: the key does not exist on this keyboard or platform.
+	ErrNoKey = errors.New("no such key here")
+	// ErrPermission: the platform drops our events until a person grants it.
+	ErrPermission = errors.New("permission to post events is missing")
+	// ErrGone: the display or its server went away.
+	ErrGone = errors.New("the display is gone")
+)

@@ -1,0 +1,4 @@
+#!/bin/sh
+# The main job end to end.
+set -eu
+"$DRAWBRIDGE" version

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Installs the Debian packages that the tests on a real display use, where that
+# is possible; otherwise says what will be skipped. Never fails: the tests skip
+# by name what they miss.
+set -u
+need=""
+have() { command -v "$1" >/dev/null 2>&1 || need="$need $2"; }
+have gcc gcc
+have Xvfb xvfb
+have jwm jwm
+have mousepad mousepad
+have xterm xterm
+have xclip xclip
+have xdotool xdotool
+have xprop x11-utils
+have xmodmap x11-xserver-utils
+have scrot scrot
+have dbus-daemon dbus
+have git git
+[ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
+[ -e /usr/include/stdlib.h ] || need="$need libc6-dev"
+[ -n "$need" ] || exit 0
+sudo=""
+if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi
+if command -v apt-get >/dev/null 2>&1 && { [ -z "$sudo" ] || $sudo true 2>/dev/null; }; then
+	export DEBIAN_FRONTEND=noninteractive
+	$sudo apt-get update -qq >/dev/null 2>&1
+	# shellcheck disable=SC2086
+	if $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $need >/dev/null; then
+		echo "installed:$need"
+		exit 0
+	fi
+fi
+echo "deps: could not install:$need"
+echo "deps: tests that need them are skipped, each by name. As root: apt-get install -y --no-install-recommends$need"
