@@ -80,7 +80,7 @@ type Prepared struct {
 	Preview func(ctx context.Context) ([]byte, error)
 	Changed func(ctx context.Context) (bool, error)
 	// Run does it. ctx ends with a cause when the call is to stop: a
-	// *computer.StopError that names the reason. Run returns soon after, and its
+	// *stop.Error that names the reason. Run returns soon after, and its
 	// answer then says what had been done.
 	Run func(ctx context.Context) Answer
 }

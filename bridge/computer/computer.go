@@ -5,6 +5,7 @@ package computer
 import (
 	"context"
 
+	"drawbridge/bridge/stop"
 	"drawbridge/capture"
 	"drawbridge/input"
 )
@@ -57,42 +58,6 @@ const (
 	PermAccessibility   = "accessibility"    // posting events
 	PermScreenRecording = "screen_recording" // taking pictures
 )
-
-// Reason says why a batch stopped.
-type Reason string
-
-// The reasons that a result can name.
-const (
-	ReasonError        Reason = "error"
-	ReasonCancelled    Reason = "cancelled"
-	ReasonStopped      Reason = "stopped"
-	ReasonPaused       Reason = "paused"
-	ReasonPending      Reason = "pending"
-	ReasonHandBack     Reason = "hand_back"
-	ReasonQuiet        Reason = "quiet"
-	ReasonUnwatched    Reason = "unwatched"
-	ReasonLocked       Reason = "locked"
-	ReasonLoginWindow  Reason = "login_window"
-	ReasonAsleep       Reason = "asleep"
-	ReasonSecureInput  Reason = "secure_input"
-	ReasonPermission   Reason = "permission"
-	ReasonStalePicture Reason = "stale_picture"
-	ReasonMisplaced    Reason = "misplaced"
-	ReasonExpect       Reason = "expect"
-	ReasonFocusStolen  Reason = "focus_stolen"
-	ReasonLease        Reason = "lease"
-	ReasonDeadline     Reason = "deadline"
-)
-
-// StopError ends a running batch for a reason. It is the cause with which a
-// batch's context is cancelled (context.WithCancelCause), by whoever stops it:
-// the pipeline on cancel or hang-up, the stop and pause verbs, a deadline.
-type StopError struct {
-	Reason  Reason
-	Message string // a sentence for people and models
-}
-
-func (e *StopError) Error() string { return string(e.Reason) + ": " + e.Message }
 
 // Status of one executed action.
 type Status string
@@ -167,9 +132,9 @@ type Picture struct {
 }
 
 type Stopped struct {
-	Index   int    `json:"index"`
-	Reason  Reason `json:"reason"`
-	Message string `json:"message"`
+	Index   int         `json:"index"`
+	Reason  stop.Reason `json:"reason"`
+	Message string      `json:"message"`
 }
 
 // Config is the `computer` section of the configuration. The yaml names are the
