@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+
+	"drawbridge/bridge/private"
 )
 
 // errNoHome: no place for files can be named.
@@ -83,29 +85,8 @@ func (c *cli) configFile() (path string, asked bool, err error) {
 // makeStateDir makes the state directory, or checks the one that is there: it
 // must be ours alone, since whoever can write into it can stand in for the agent.
 func makeStateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, os.ErrExist) {
-			return usagef("the state directory %s is a file; name a directory with --state", dir)
-		}
-		return fmt.Errorf("making the state directory: %w", err)
-	}
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	switch {
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
-		return usagef("the state directory %s is a file or a link; name the directory itself with --state", dir)
-	case err != nil:
-		return fmt.Errorf("opening the state directory: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return usagef("the state directory %s belongs to another user (uid %d); name one of your own with --state", dir, st.Uid)
-	}
-	if perm := info.Mode().Perm(); perm&0o077 != 0 {
-		return usagef("the state directory %s is open to others (mode %04o); run chmod 700 on it", dir, perm)
+	if err := private.Dir(dir); err != nil {
+		return &exitError{code: exitUsage, err: fmt.Errorf("the state directory: %w", err), hint: "or name another one with --state"}
 	}
 	return nil
 }
