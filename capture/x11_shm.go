@@ -30,7 +30,11 @@ type segment struct {
 // serves all grabs; pages that nothing was written to cost nothing.
 func (s *x11Source) segment(ctx context.Context, n int) (*segment, error) {
 	s.mu.Lock()
-	shared, gen := s.shared, s.gen
+	gen := s.gen
+	if !s.shared {
+		s.mu.Unlock()
+		return nil, nil
+	}
 	for len(s.free) > 0 {
 		seg := s.free[len(s.free)-1]
 		s.free = s.free[:len(s.free)-1]
@@ -42,9 +46,6 @@ func (s *x11Source) segment(ctx context.Context, n int) (*segment, error) {
 		defer s.drop(seg)
 	}
 	s.mu.Unlock()
-	if !shared {
-		return nil, nil
-	}
 	seg, err := s.newSegment(ctx, gen)
 	if err == nil && len(seg.mem) >= n {
 		return seg, nil
