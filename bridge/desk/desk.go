@@ -27,18 +27,26 @@ const (
 // directory, so that every action's effect can be read back.
 const StateFile = "simulated.json"
 
+// VirtualDir is where the files of a virtual desktop are, in the state
+// directory; the key that opens it (Xauthority) among them.
+const VirtualDir = "virtual"
+
 // Options says which desktop is wanted.
 type Options struct {
 	Backend string // one of the constants; empty is Auto
 	Capture string // auto, native or screencapture; empty is auto
-	// StateDir is where a simulated desktop writes its StateFile.
+	// StateDir is where a simulated desktop writes its StateFile, and a virtual
+	// one keeps its VirtualDir.
 	StateDir string
 	// Width and Height are the size in pixels of a virtual or simulated desktop.
 	Width, Height int
 	// AllowXWayland uses the X11 backend under Wayland, where it reaches only
 	// X11 applications.
 	AllowXWayland bool
-	Log           zerolog.Logger
+	// Lost, if set, is called once when a virtual desktop ends before it was
+	// closed.
+	Lost func(error)
+	Log  zerolog.Logger
 
 	getenv func(string) string // os.Getenv; another in tests
 }

@@ -3,14 +3,14 @@ package desk
 import (
 	"errors"
 	"fmt"
-	"os/exec"
-	"strings"
+
+	"drawbridge/input/virtual"
 )
 
 var thisPlatform = platform{
 	display:   x11Display,
 	native:    openX11,
-	installed: xvfbInstalled,
+	installed: virtual.Available,
 	virtual:   openVirtual,
 	simulated: openSimulated,
 }
@@ -25,18 +25,4 @@ func x11Display(o Options) (string, error) {
 		return "", errors.New("there is no display (DISPLAY is not set)")
 	}
 	return display, nil
-}
-
-// xvfbInstalled tells what a virtual desktop misses.
-func xvfbInstalled() error {
-	var missing []string
-	for program, pkg := range map[string]string{"Xvfb": "xvfb", "jwm": "jwm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			missing = append(missing, pkg)
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("a virtual desktop needs what is not installed here; on Debian: apt-get install %s", strings.Join(missing, " "))
-	}
-	return nil
 }
