@@ -14,18 +14,18 @@ import (
 
 // The verbs of the control socket. All are neutral or tightening.
 const (
-	verbStatus  = "status"
-	verbShow    = "show" // to the front; also: is somebody there
-	verbDoctor  = "doctor"
-	verbStop    = "stop"
-	verbPause   = "pause"
-	verbReload  = "reload"
-	verbTools   = "tools"
-	verbRules   = "rules"
-	verbRevoke  = "revoke_rule"
-	verbTokens  = "tokens" // read the tokens again, drop the revoked
-	verbConfig  = "config"
-	verbQuit    = "quit"
+	verbStatus = "status"
+	verbShow   = "show" // to the front; also: is somebody there
+	verbDoctor = "doctor"
+	verbStop   = "stop"
+	verbPause  = "pause"
+	verbReload = "reload"
+	verbTools  = "tools"
+	verbRules  = "rules"
+	verbRevoke = "revoke_rule"
+	verbTokens = "tokens" // read the tokens again, drop the revoked
+	verbConfig = "config"
+	verbQuit   = "quit"
 )
 
 func (c *cli) statusCommand() *cobra.Command {

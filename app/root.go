@@ -51,7 +51,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused,
 		c.stopCommand(), c.pauseCommand(), c.reloadCommand(),
 		c.auditCommand(), c.configCommand(), c.versionCommand(),
 	)
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	root.SuggestionsMinimumDistance = 2
+	// Before cobra's own commands are made: they keep the writer.
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		strict(cmd)
@@ -59,10 +63,14 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused,
 	return root
 }
 
-// strict makes a command that only has subcommands refuse to do nothing.
+// strict makes a command that only has subcommands refuse to do nothing, and
+// cobra's own commands end with our exit code.
 func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
+	}
+	if cmd.Args == nil || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+		cmd.Args = noArgs
 	}
 	if cmd.HasSubCommands() && !cmd.Runnable() {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

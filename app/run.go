@@ -69,9 +69,6 @@ func run(args []string, io stdio) int {
 	c := &cli{stdio: io}
 	root := c.root()
 	root.SetArgs(args)
-	root.SetIn(io.in)
-	root.SetOut(io.out)
-	root.SetErr(io.err)
 	return report(io.err, root.ExecuteContext(context.Background()))
 }
 
