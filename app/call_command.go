@@ -219,11 +219,14 @@ func (r *result) printJSON(w io.Writer) error {
 			delete(content[i], "data")
 			content[i]["path"] = path
 		}
-		replaced, err := json.Marshal(content)
-		if err != nil {
+		// Text is given back as it came, < and > included.
+		var replaced bytes.Buffer
+		e := json.NewEncoder(&replaced)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(content); err != nil {
 			return err
 		}
-		whole["content"] = replaced
+		whole["content"] = replaced.Bytes()
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

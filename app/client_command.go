@@ -108,7 +108,7 @@ func (c *cli) revokeClient(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := store.Revoke(args[0]); err != nil {
+	if err := store.Revoke(args[0], token.Client); err != nil {
 		return err
 	}
 	// The agent sees the file's change with the next request of anybody; telling

@@ -5,7 +5,9 @@ package config
 import (
 	"time"
 
+	"drawbridge/bridge"
 	"drawbridge/bridge/computer"
+	"drawbridge/bridge/gate"
 )
 
 // Config is everything that a person can set. The zero value is not usable;
@@ -20,7 +22,7 @@ type Config struct {
 	Clients        map[string]Client `yaml:"clients"`
 	Expose         []string          `yaml:"expose"`
 	Hide           []string          `yaml:"hide"`
-	Rules          []Rule            `yaml:"rules"`
+	Rules          []gate.Rule       `yaml:"rules"`
 	Approvals      Approvals         `yaml:"approvals"`
 	Limits         Limits            `yaml:"limits"`
 	Audit          Audit             `yaml:"audit"`
@@ -33,15 +35,6 @@ type Client struct {
 	Display        *int                  `yaml:"display"`         // nil: as the global one
 	Expose         []string              `yaml:"expose"`
 	Hide           []string              `yaml:"hide"`
-}
-
-// Rule is one rule of the gate, as it is written.
-type Rule struct {
-	Tool   string            `yaml:"tool"`
-	Client string            `yaml:"client"`
-	Host   string            `yaml:"host"`
-	When   map[string]string `yaml:"when"`
-	Then   string            `yaml:"then"`
 }
 
 // Approvals bounds how calls wait for a person.
@@ -59,6 +52,7 @@ type Limits struct {
 	FrameBytes           int64 `yaml:"frame_bytes"`
 	ResultBytesWebsocket int64 `yaml:"result_bytes_websocket"`
 	ResultBytesHTTP      int64 `yaml:"result_bytes_http"`
+	QueueBytes           int64 `yaml:"queue_bytes"`
 }
 
 // Audit bounds the record on disk. Sizes are bytes.
@@ -81,8 +75,9 @@ type Virtual struct {
 
 // Default returns what holds where nothing is written.
 func Default() Config {
+	l := bridge.DefaultLimits()
 	return Config{
-		Listen:         "127.0.0.1:7317",
+		Listen:         bridge.DefaultAddr,
 		AllowedHosts:   []string{},
 		AllowedOrigins: []string{},
 		Computer:       computer.DefaultConfig(),
@@ -90,11 +85,11 @@ func Default() Config {
 		Clients:        map[string]Client{},
 		Expose:         []string{"*"},
 		Hide:           []string{},
-		Rules:          []Rule{},
+		Rules:          []gate.Rule{},
 		Approvals:      Approvals{Deadline: 2 * time.Minute, MaxPendingPerClient: 8, CoolDown: 10 * time.Second},
 		Limits: Limits{
-			Connections: 64, ConnectionsPerClient: 16, CallsPerConnection: 64,
-			FrameBytes: 64 << 20, ResultBytesWebsocket: 64 << 20, ResultBytesHTTP: 64 << 20,
+			Connections: l.Connections, ConnectionsPerClient: l.ConnectionsPerClient, CallsPerConnection: l.CallsPerConnection,
+			FrameBytes: l.FrameBytes, ResultBytesWebsocket: l.ResultBytesWS, ResultBytesHTTP: l.ResultBytesHTTP, QueueBytes: l.QueueBytes,
 		},
 		Audit: Audit{MaxBytes: 16 << 20, Generations: 64},
 		Log:   Log{Level: "info", Format: "auto"},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drawbridge/bridge/computer"
+	"drawbridge/bridge/gate"
 )
 
 // paths lists the option key of every field by reflection.
@@ -22,7 +23,7 @@ func paths(t reflect.Type, p place) []string {
 	switch t.Kind() {
 	case reflect.Struct:
 		for f := range t.Fields() {
-			name := f.Tag.Get("yaml")
+			name := fieldName(f)
 			if name == "" {
 				panic("field without a yaml name: " + t.String() + "." + f.Name)
 			}
@@ -79,8 +80,8 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	}
 	display := 0
 	client := Client{AllowedActions: []computer.ActionType{"screenshot", "wait"}, Display: &display, Expose: []string{"computer"}, Hide: []string{"bash"}}
-	rule := Rule{Tool: "computer", Client: "editor", Host: "drawbridge", When: map[string]string{"/actions/*/type": "screenshot"}, Then: "allow"}
-	if !reflect.DeepEqual(got.Clients, map[string]Client{"name": client}) || !reflect.DeepEqual(got.Rules, []Rule{rule}) {
+	rule := gate.Rule{Tool: "computer", Client: "editor", Host: "drawbridge", When: map[string]string{"/actions/*/type": "screenshot"}, Then: "allow"}
+	if !reflect.DeepEqual(got.Clients, map[string]Client{"name": client}) || !reflect.DeepEqual(got.Rules, []gate.Rule{rule}) {
 		t.Errorf("uncommented, the example holds clients %+v and rules %+v", got.Clients, got.Rules)
 	}
 }
@@ -98,7 +99,7 @@ func TestDefaultsPassTheirOwnChecks(t *testing.T) {
 		}
 		if v.Kind() == reflect.Struct {
 			for i := range v.NumField() {
-				walk(p.field(v.Type().Field(i).Tag.Get("yaml")), v.Field(i))
+				walk(p.field(fieldName(v.Type().Field(i))), v.Field(i))
 			}
 		}
 	}
@@ -140,7 +141,7 @@ log:
 		"my.display": {AllowedActions: []computer.ActionType{"screenshot"}, Display: &one},
 		"42":         {},
 	}
-	want.Rules = []Rule{{Tool: "bash", When: map[string]string{"/command": "git *"}, Then: "ask"}}
+	want.Rules = []gate.Rule{{Tool: "bash", When: map[string]string{"/command": "git *"}, Then: "ask"}}
 	want.Approvals.Deadline = 90 * time.Second
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -200,11 +201,11 @@ func TestParseRefuses(t *testing.T) {
 		"bad client name":        {"clients:\n  a b: {}\n", []string{`c.yaml:2: clients: each name must be a client's name`}},
 		"bad pointer":            {"rules:\n- {tool: x, then: deny, when: {\"a\": \"b\"}}\n", []string{`rules.0.when: each name must be a JSON pointer`}},
 		"bad when glob":          {"rules:\n- {tool: x, then: deny, when: {\"/a\": \"[\"}}\n", []string{`rules.0.when./a must be a glob`}},
-		"rule without then":      {"rules:\n- tool: x\n", []string{`c.yaml:2: rules.0 has no then`}},
-		"rule that allows all":   {"rules:\n- then: allow\n", []string{`rules.0 allows everything`}},
+		"rule without then":      {"rules:\n- tool: x\n", []string{`c.yaml:2: rules.0: then is "": it must be allow, ask or deny`}},
+		"rule without a tool":    {"rules:\n- then: allow\n", []string{`rules.0: a rule needs a tool`}},
 		"bad then":               {"rules:\n- {tool: x, then: permit}\n", []string{`rules.0.then must be one of allow, ask, deny`}},
 		"settle order":           {"computer:\n  settle_ms: 3000\n", []string{`c.yaml:2: computer.settle_max_ms (2000) must not be under computer.settle_ms (3000)`}},
-		"connections order":      {"limits:\n  connections: 2\n", []string{`c.yaml:2: limits.connections_per_client (16) must not be over limits.connections (2)`}},
+		"connections order":      {"limits:\n  connections: 2\n", []string{`c.yaml:2: limits.connections_per_client (64) must not be over limits.connections (2)`}},
 		"anchor":                 {"hide: &a [x]\nexpose: *a\n", []string{`c.yaml:1: hide must be a list, such as [a, b], not an anchor or alias`, `c.yaml:2:`}},
 		"merge":                  {"computer:\n  <<: {wait_ms: 5}\n", []string{`names are plain text here`}},
 		"tag":                    {"listen: !!str 127.0.0.1:1\n", []string{`not a tag`}},
@@ -308,7 +309,7 @@ func TestLoad(t *testing.T) {
 func TestShowReadsBack(t *testing.T) {
 	const file = "hide: [\"a b\", yes-man, \"true\", \"ü\\n\"]\ncomputer:\n  allowed_actions: [wait]\n" +
 		"clients:\n  my.wait_ms: {display: 2, expose: [x]}\n  b:\n" +
-		"rules:\n- {tool: t, then: deny, when: {\"/a/*\": \"x*\", \"/b\": \"\"}}\n- {host: h, then: allow}\n"
+		"rules:\n- {tool: t, then: deny, when: {\"/a/*\": \"x*\", \"/b\": \"\"}}\n- {tool: \"*\", host: h, then: allow}\n"
 	dir := t.TempDir()
 	p := filepath.Join(dir, "c.yaml")
 	if err := os.WriteFile(p, []byte(file), 0o600); err != nil {

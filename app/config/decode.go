@@ -266,7 +266,7 @@ func (d *decoder) section(p place, node ast.Node, v reflect.Value, at int) {
 	fields := map[string]reflect.Value{}
 	names := []string{}
 	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("yaml")
+		name := fieldName(v.Type().Field(i))
 		fields[name] = v.Field(i)
 		names = append(names, name)
 	}
@@ -423,11 +423,8 @@ func (d *decoder) across(c *Config) {
 	}
 	for i, r := range c.Rules {
 		path := "rules." + strconv.Itoa(i)
-		if r.Then == "" {
-			d.failf(d.lines[path], "%s has no then: write then: allow, ask or deny", path)
-		}
-		if r.Tool == "" && r.Client == "" && r.Host == "" && len(r.When) == 0 && r.Then == "allow" {
-			d.failf(d.lines[path], "%s allows everything; name at least a tool, client or host", path)
+		if err := r.Check(); err != nil {
+			d.failf(d.lines[path], "%s: %v", path, err)
 		}
 	}
 }
@@ -451,6 +448,12 @@ func (p place) String() string {
 		return "the configuration"
 	}
 	return p.path
+}
+
+// fieldName is the name that a person writes for a field.
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
 }
 
 func join(path, key string) string {

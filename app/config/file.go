@@ -102,7 +102,7 @@ func (l *Loaded) Set(path, value, from string) error {
 
 func fieldNamed(v reflect.Value, name string) reflect.Value {
 	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("yaml") == name {
+		if fieldName(v.Type().Field(i)) == name {
 			return v.Field(i)
 		}
 	}

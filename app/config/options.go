@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"drawbridge/bridge/computer"
+	"drawbridge/bridge/gate"
 )
 
 // option describes one field, by its path: section names joined with dots, `*`
@@ -67,9 +67,9 @@ var options = map[string]option{
 	"hide":                                 {doc: "Tools that no client sees, as globs. Wins over expose.", elem: glob},
 	"rules":                                {doc: "What runs unasked, what asks, what is denied. Deny beats ask beats allow."},
 	"rules.*":                              {},
-	"rules.*.tool":                         {doc: "Tool name, as a glob; empty matches all.", example: "computer", check: glob},
-	"rules.*.client":                       {doc: "Client name, as a glob; empty matches all.", example: "editor", check: glob},
-	"rules.*.host":                         {doc: "Host name, as a glob; empty matches all.", example: "drawbridge", check: glob},
+	"rules.*.tool":                         {doc: "Tool name, as a glob; * is every one.", example: "computer", check: glob},
+	"rules.*.client":                       {doc: "Client name, as a glob; left out, every one.", example: "editor", check: glob},
+	"rules.*.host":                         {doc: "Host name, as a glob; left out, every one.", example: "drawbridge", check: glob},
 	"rules.*.when":                         {doc: "Argument values: JSON pointer (* for every element) to glob.", example: `{"/actions/*/type": "screenshot"}`, name: pointer, elem: glob},
 	"rules.*.then":                         {doc: "allow, ask or deny.", example: "allow", check: oneOf("allow", "ask", "deny")},
 	"approvals":                            {doc: "How calls wait for a person."},
@@ -82,6 +82,7 @@ var options = map[string]option{
 	"limits.calls_per_connection":          {doc: "Calls in flight on one connection.", check: between(1, 10_000)},
 	"limits.frame_bytes":                   {doc: "Largest message that a client may send.", check: between(64<<10, 1<<30)},
 	"limits.result_bytes_websocket":        {doc: "Largest result over the websocket.", check: between(64<<10, 1<<30)},
+	"limits.queue_bytes":                   {doc: "Answers that wait for one slow reader, together.", check: between(64<<10, 1<<30)},
 	"limits.result_bytes_http":             {doc: "Largest result over HTTP.", check: between(64<<10, 1<<30)},
 	"audit":                                {doc: "The record of every call."},
 	"audit.max_bytes":                      {doc: "Size at which the record starts a new file.", check: between(64<<10, 1<<30)},
@@ -163,8 +164,8 @@ func origin(v reflect.Value) string {
 }
 
 func glob(v reflect.Value) string {
-	if _, err := path.Match(v.String(), ""); err != nil {
-		return fmt.Sprintf("a glob (*, ?, [abc], \\ before a literal one); %q is malformed", v.String())
+	if _, err := gate.ParseGlob(v.String()); err != nil {
+		return fmt.Sprintf("a glob (*, ?, [abc], \\ before a literal one): %v", err)
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func (l *Loaded) Values() []Value {
 			return
 		}
 		for i := range v.NumField() {
-			walk(p.field(v.Type().Field(i).Tag.Get("yaml")), v.Field(i))
+			walk(p.field(fieldName(v.Type().Field(i))), v.Field(i))
 		}
 	}
 	walk(place{}, reflect.ValueOf(l.Config))
@@ -64,7 +64,7 @@ func plain(v reflect.Value) any {
 	case reflect.Struct:
 		m := map[string]any{}
 		for i := range v.NumField() {
-			m[v.Type().Field(i).Tag.Get("yaml")] = plain(v.Field(i))
+			m[fieldName(v.Type().Field(i))] = plain(v.Field(i))
 		}
 		return m
 	case reflect.Map:
@@ -100,7 +100,7 @@ type writer struct {
 
 func (w *writer) section(p place, v reflect.Value, indent string) {
 	for i := range v.NumField() {
-		w.field(p.field(v.Type().Field(i).Tag.Get("yaml")), v.Field(i), indent)
+		w.field(p.field(fieldName(v.Type().Field(i))), v.Field(i), indent)
 	}
 }
 
@@ -163,7 +163,7 @@ func (w *writer) commented(p place, t reflect.Type) {
 	}
 	entry := p.entry("")
 	for i := range t.Elem().NumField() {
-		name := t.Elem().Field(i).Tag.Get("yaml")
+		name := fieldName(t.Elem().Field(i))
 		o := options[entry.field(name).key]
 		lead := rest
 		if i == 0 {
