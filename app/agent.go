@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -45,6 +46,7 @@ type agent struct {
 
 	audit   *audit.Log
 	desk    *computer.Desk
+	lost    atomic.Pointer[string] // a warning, once the desktop is gone
 	journal *input.Journal
 	lease   *gate.Lease
 	gate    *gate.Gate
@@ -126,8 +128,12 @@ func (a *agent) close() {
 // it.
 func (a *agent) openDesk(ctx context.Context) error {
 	o := deskOptions(a.conf.Config, a.dir, a.log)
+	// The agent lives on: hosts' tools need no desktop, and calls that do are
+	// told that it is gone.
 	o.Lost = func(err error) {
-		a.end(fmt.Errorf("the virtual desktop ended: %w", err))
+		text := fmt.Sprintf("the virtual desktop is gone (%v); start the agent again to have one", err)
+		a.lost.Store(&text)
+		a.audit.Append(audit.Record{Phase: audit.Note, Outcome: text})
 	}
 	d, err := desk.Open(ctx, o)
 	if err != nil {
@@ -335,6 +341,9 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	// Nothing here calls models or keeps hosts from calling theirs.
 	st.HostLLM = "allow"
 	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
+	if text := a.lost.Load(); text != nil {
+		st.Warnings = append(st.Warnings, *text)
+	}
 	if err := a.audit.Healthy(); err != nil {
 		st.Warnings = append(st.Warnings, err.Error())
 	}

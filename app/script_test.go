@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -42,11 +41,12 @@ func TestScripts(t *testing.T) {
 			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serving":   cmdServing,
-			"signal":    cmdSignal,
-			"within":    cmdWithin,
-			"picture":   cmdPicture,
-			"noprocess": cmdNoProcess,
+			"serving":     cmdServing,
+			"signal":      cmdSignal,
+			"within":      cmdWithin,
+			"picture":     cmdPicture,
+			"noprocess":   cmdNoProcess,
+			"killprocess": cmdKillProcess,
 		},
 	})
 }
@@ -160,32 +160,46 @@ func cmdPicture(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// noprocess TEXT fails while a process has TEXT in its command line or
-// environment. It looks again for a moment, since the dead are reaped late.
+// noprocess TEXT fails while a process has TEXT in its command line. It looks
+// again for a moment, since the dead are reaped late.
 func cmdNoProcess(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: noprocess TEXT")
 	}
-	var found string
+	var pid int
 	for range 100 {
-		found = processWith(args[0])
-		if (found == "") != neg {
+		pid = processWith(args[0])
+		if (pid == 0) != neg {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	ts.Fatalf("processes with %s: %q", args[0], found)
+	ts.Fatalf("process with %s: %d", args[0], pid)
 }
 
-func processWith(text string) string {
+// killprocess TEXT kills the process with TEXT in its command line.
+func cmdKillProcess(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: killprocess TEXT")
+	}
+	pid := processWith(args[0])
+	if pid == 0 {
+		ts.Fatalf("no process with %s", args[0])
+	}
+	ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// processWith returns a process that has text in its command line, or 0.
+func processWith(text string) int {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
-		if filepath.Base(filepath.Dir(f)) == fmt.Sprint(os.Getpid()) {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		if err != nil || pid == os.Getpid() {
 			continue
 		}
 		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
-			return strings.ReplaceAll(string(b), "\x00", " ")
+			return pid
 		}
 	}
-	return ""
+	return 0
 }
