@@ -40,7 +40,7 @@ func newRun(t *Tool, cfg *Config, caller bridge.Caller, b *batch, geo *geometry,
 	r.entries = make([]Entry, len(b.actions))
 	for i := range b.actions {
 		a := &b.actions[i]
-		e := Entry{Index: i, Type: a.spec.typ, Status: Skipped, Summary: "not run: " + a.describe()}
+		e := Entry{Index: i, Type: a.spec.typ, Status: Skipped, Summary: "not run: " + a.describe(false)}
 		if targets := a.targets(); targets != nil {
 			// The last target is where the pointer ends.
 			last := targets[len(targets)-1]
@@ -201,7 +201,7 @@ func (r *run) action(ctx context.Context, i int) bool {
 	posted := r.tool.hand.Posted() > before
 	switch {
 	case err == nil:
-		e.Status, e.Summary = Executed, a.describe()
+		e.Status, e.Summary = Executed, a.describe(true)
 		if a.acts() {
 			e.effect(Delivered)
 		}
@@ -209,7 +209,7 @@ func (r *run) action(ctx context.Context, i int) bool {
 			err = r.readBack(ctx, e)
 		}
 	case posted || (begun && a.spec.typ == Wait):
-		e.Status, e.Summary = Partial, "only partly: "+a.describe()
+		e.Status, e.Summary = Partial, "only partly: "+a.describe(false)
 		if a.spec.typ == Type {
 			e.Summary = fmt.Sprintf("typed %d of %s", uniseg.GraphemeClusterCount(a.text[:min(typed, len(a.text))]), characters(a.text))
 		}
@@ -380,39 +380,40 @@ func reasonOf(ctx context.Context, err error) (stop.Reason, string) {
 // oneLine flattens joined errors.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// describe says what the action does, in the past tense. Typed text is counted,
-// never repeated.
-func (a *action) describe() string {
-	held := ""
-	if len(a.mods) > 0 {
-		held = " with " + joinKeys(a.mods) + " held"
+// describe says in a few words what the action does, or what it did. Typed text
+// is counted, never repeated.
+func (a *action) describe(done bool) string {
+	verb := a.spec.verb
+	if done {
+		verb = a.spec.past
 	}
 	at := fmt.Sprintf(" at %s,%s", number(a.at[0]), number(a.at[1]))
 	switch a.spec.typ {
-	case Screenshot:
-		return "screenshot"
-	case Wait:
-		return "waited"
 	case Click:
-		return fmt.Sprintf("clicked %s%s%s", a.button, at, held)
+		verb += " " + a.button.String() + at
 	case DoubleClick:
-		return "double-clicked" + at + held
+		verb += at
 	case Move:
-		return fmt.Sprintf("moved to %s,%s%s", number(a.at[0]), number(a.at[1]), held)
+		verb += fmt.Sprintf(" to %s,%s", number(a.at[0]), number(a.at[1]))
 	case Drag:
 		from, to := a.path[0], a.path[len(a.path)-1]
-		return fmt.Sprintf("dragged %s from %s,%s to %s,%s by %s%s", a.button,
-			number(from[0]), number(from[1]), number(to[0]), number(to[1]), plural(len(a.path), "point"), held)
+		verb += fmt.Sprintf(" %s from %s,%s to %s,%s, a path of %d points", a.button,
+			number(from[0]), number(from[1]), number(to[0]), number(to[1]), len(a.path))
 	case Scroll:
-		return fmt.Sprintf("scrolled %s,%s px%s%s", number(a.scroll[0]), number(a.scroll[1]), at, held)
+		verb += fmt.Sprintf(" by %s,%s px%s", number(a.scroll[0]), number(a.scroll[1]), at)
 	case Keypress:
 		keys := a.mods
 		if a.key != "" {
 			keys = append(keys[:len(keys):len(keys)], a.key)
 		}
-		return "pressed " + joinKeys(keys)
+		return verb + " " + joinKeys(keys)
+	case Type:
+		return verb + " " + characters(a.text)
 	}
-	return "typed " + characters(a.text)
+	if len(a.mods) > 0 {
+		verb += " with " + joinKeys(a.mods) + " held"
+	}
+	return verb
 }
 
 func characters(text string) string { return plural(uniseg.GraphemeClusterCount(text), "character") }
