@@ -263,7 +263,14 @@ func releaseOrder(held []hold) []hold {
 	return order
 }
 
-func letGo(ctx context.Context, d Driver, x hold) error {
+// letGo posts the release of x. A driver that panics over one thing must not
+// keep the others held.
+func letGo(ctx context.Context, d Driver, x hold) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the driver failed: %v", p)
+		}
+	}()
 	if x.button != 0 {
 		return d.Button(ctx, x.button, false, 1)
 	}

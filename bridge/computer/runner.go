@@ -29,14 +29,22 @@ type run struct {
 	geo     *geometry // of the picture whose coordinates are meant; nil when there are none
 	display int       // the index of the display to show
 
+	// tell sends the caller a line of progress; told is when it last did.
+	tell func(message string)
+	told time.Time
+
 	entries []Entry
 	stopped *Stopped
 	probed  bool
 	notes   []string // sentences about the stop, for the result
 }
 
+// tellEvery is how often a caller hears of a batch that takes its time, so that
+// it does not give up on it.
+const tellEvery = 5 * time.Second
+
 func newRun(t *Tool, cfg *Config, caller bridge.Caller, b *batch, geo *geometry, display int) *run {
-	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display}
+	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display, tell: func(string) {}, told: time.Now()}
 	r.entries = make([]Entry, len(b.actions))
 	for i := range b.actions {
 		a := &b.actions[i]
@@ -58,9 +66,9 @@ func newRun(t *Tool, cfg *Config, caller bridge.Caller, b *batch, geo *geometry,
 // perform runs the batch and returns its result. It is the one way out of a
 // batch: whatever ends the actions, what is held is let go of first, then a
 // picture is taken, then the result is made, then the desktop is passed on.
-func (r *run) perform(ctx context.Context, waiting func(holder string)) bridge.Answer {
+func (r *run) perform(ctx context.Context) bridge.Answer {
 	limit := time.Duration(r.cfg.BatchTimeoutMS) * time.Millisecond
-	release, err := r.lease(ctx, limit, waiting)
+	release, err := r.lease(ctx, limit)
 	if err != nil {
 		r.stop(ctx, 0, err)
 		return r.answer(r.look(ctx, false))
@@ -76,7 +84,6 @@ func (r *run) perform(ctx context.Context, waiting func(holder string)) bridge.A
 	if err := r.tool.guarded("batch", func() error { return r.actions(ctx) }); err != nil {
 		r.stop(ctx, r.current(), err)
 	}
-	// Under guarded too: a driver that panics must not keep the rest held.
 	err = r.tool.guarded("release", func() error {
 		released, err := r.tool.hand.Release(ctx)
 		if len(released) > 0 {
@@ -92,15 +99,13 @@ func (r *run) perform(ctx context.Context, waiting func(holder string)) bridge.A
 }
 
 // lease waits for the desktop.
-func (r *run) lease(ctx context.Context, limit time.Duration, waiting func(string)) (release func(), err error) {
+func (r *run) lease(ctx context.Context, limit time.Duration) (release func(), err error) {
 	holder := ""
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	release, err = r.tool.lease.Acquire(ctx, r.caller.Client, func(h string) {
 		holder = h
-		if waiting != nil {
-			waiting(h)
-		}
+		r.tell(fmt.Sprintf("waiting for the desktop, which %s holds", h))
 	})
 	if err == nil {
 		return release, nil
@@ -142,6 +147,10 @@ func (r *run) actions(ctx context.Context) error {
 	for i := range r.batch.actions {
 		if !r.action(ctx, i) {
 			break
+		}
+		if time.Since(r.told) >= tellEvery {
+			r.told = time.Now()
+			r.tell(fmt.Sprintf("%d of %s done", i+1, plural(len(r.entries), "action")))
 		}
 	}
 	return nil
@@ -261,7 +270,7 @@ func (r *run) ready(ctx context.Context, a *action) error {
 		}
 		f.Release()
 	}
-	return r.tool.untilQuiet(ctx)
+	return r.tool.untilQuiet(ctx, r.tell)
 }
 
 // do runs one action. Of a type action it returns the bytes that were typed.

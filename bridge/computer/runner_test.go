@@ -415,7 +415,15 @@ func TestPendingApprovals(t *testing.T) {
 		a.set(1)
 		start := time.Now()
 		time.AfterFunc(4*time.Second, func() { a.set(0) })
-		res := r.call(t.Context(), `[{"type":"screenshot"},{"type":"keypress","keys":["a"]}]`)
+		var told []string
+		p, _ := r.tool.Prepare(t.Context(), &bridge.Call{
+			Caller: r.caller, Arguments: json.RawMessage(`{"actions":[{"type":"screenshot"},{"type":"keypress","keys":["a"]}]}`),
+			ProgressToken: json.RawMessage(`"t"`), Notify: func(_ string, params json.RawMessage) { told = append(told, string(params)) },
+		})
+		res := r.parse(p.Run(t.Context()))
+		if len(told) != 1 || !strings.Contains(told[0], "waiting until a person has answered 1 approval") {
+			t.Errorf("told %q", told)
+		}
 		if res.IsError || time.Since(start) < 4*time.Second || !slices.Contains(r.driver.Lines(), "key a down") {
 			t.Errorf("after %v: %+v", time.Since(start), res.StructuredContent.Stopped)
 		}
@@ -561,6 +569,51 @@ func TestLease(t *testing.T) {
 		r.lease.refuse = errors.New("the queue for the desktop is full (16); another holds it")
 		res = run(t.Context())
 		r.ended(res, stop.Lease, 0, "refused")
+	})
+}
+
+// A caller that gave a token hears of a long batch.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var told []string
+		p, _ := r.tool.Prepare(t.Context(), &bridge.Call{
+			Caller: r.caller, Arguments: json.RawMessage(`{"actions":[` + strings.Repeat(`{"type":"wait"},`, 7) + `{"type":"wait"}]}`),
+			ProgressToken: json.RawMessage(`"t"`), Notify: func(method string, params json.RawMessage) { told = append(told, string(params)) },
+		})
+		p.Run(t.Context()) // 16 s in steps of 2 s
+		if len(told) != 2 {
+			t.Fatalf("told %q, want after 6 s and 12 s", told)
+		}
+		last := 0.0
+		for i, want := range []string{"3 of 8 actions done", "6 of 8 actions done"} {
+			var m struct {
+				ProgressToken, Message string
+				Progress               float64
+			}
+			if err := json.Unmarshal([]byte(told[i]), &m); err != nil || m.ProgressToken != "t" || m.Message != want || m.Progress <= last {
+				t.Errorf("told %s after %v, %v", told[i], last, err)
+			}
+			last = m.Progress
+		}
+	})
+}
+
+// The picture of a cancelled batch was never seen: nothing is measured on it.
+func TestCancelledPictureDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.look()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		grown := display(160, 60, 2, -80, 5)
+		time.AfterFunc(time.Second, func() {
+			r.screen.SetDisplays(grown)
+			cancel(&stop.Error{Reason: stop.Cancelled, Message: "hung up"})
+		})
+		r.ended(r.call(ctx, `[{"type":"wait"}]`), stop.Cancelled, 0, "partial")
+		if _, a := r.prepare(`{"actions":[{"type":"click","x":1,"y":1}]}`); a == nil || a.Outcome != "stopped: stale_picture" {
+			t.Error("coordinates were taken as measured on a picture that nobody saw")
+		}
 	})
 }
 
