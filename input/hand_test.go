@@ -254,6 +254,27 @@ func TestReleaseTellsWhatItCould(t *testing.T) {
 	}
 }
 
+func TestReleaseSurvivesAPanic(t *testing.T) {
+	d := &recorder.Driver{}
+	h := input.NewHand(d, input.HandOptions{})
+	d.Before = func(_ context.Context, line string) error {
+		switch line {
+		case "key a down":
+			return input.ErrNoKey
+		case "key shift up":
+			panic("fault")
+		}
+		return nil
+	}
+	if err := h.Chord(t.Context(), []input.Key{input.Control, input.Shift}, "a"); err == nil {
+		t.Fatal("the chord went through")
+	}
+	released, err := h.Release(t.Context())
+	if !slices.Equal(released, []string{"a key", "control key"}) || err == nil || !strings.Contains(err.Error(), "shift key: the driver failed: fault") {
+		t.Errorf("released %q, %v", released, err)
+	}
+}
+
 // Cancelling ends a gesture within its pause; Release works all the same.
 func TestCancelMidDrag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

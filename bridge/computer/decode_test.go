@@ -260,7 +260,7 @@ func FuzzDecode(f *testing.F) {
 					t.Errorf("modifier %q accepted", m)
 				}
 			}
-			a.describe()
+			a.describe(true)
 		}
 	})
 }

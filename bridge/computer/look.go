@@ -59,7 +59,9 @@ func (r *run) look(ctx context.Context, settle bool) (s shot) {
 		})
 		return err
 	})
-	if s.err == nil {
+	// A caller that cancelled gets no answer: a picture that it never saw must
+	// not become the one on which it measures.
+	if s.err == nil && (r.stopped == nil || r.stopped.Reason != stop.Cancelled) {
 		r.tool.pictures.add(r.caller, s.geo)
 	}
 	return s

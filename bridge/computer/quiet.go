@@ -14,12 +14,16 @@ func errPending(n int) *stop.Error {
 		plural(n, "approval") + " still pending; send the rest again once it is answered"}
 }
 
-// untilQuiet waits between two actions until nothing is pending.
-func (t *Tool) untilQuiet(ctx context.Context) error {
-	for {
+// untilQuiet waits between two actions until nothing is pending, and tells the
+// caller if it has to.
+func (t *Tool) untilQuiet(ctx context.Context, tell func(string)) error {
+	for told := false; ; told = true {
 		n, changed := t.pending()
 		if n == 0 {
 			return nil
+		}
+		if !told {
+			tell("waiting until a person has answered " + plural(n, "approval"))
 		}
 		select {
 		case <-changed:

@@ -29,18 +29,26 @@ type run struct {
 	geo     *geometry // of the picture whose coordinates are meant; nil when there are none
 	display int       // the index of the display to show
 
+	// tell sends the caller a line of progress; told is when it last did.
+	tell func(message string)
+	told time.Time
+
 	entries []Entry
 	stopped *Stopped
 	probed  bool
 	notes   []string // sentences about the stop, for the result
 }
 
+// tellEvery is how often a caller hears of a batch that takes its time, so that
+// it does not give up on it.
+const tellEvery = 5 * time.Second
+
 func newRun(t *Tool, cfg *Config, caller bridge.Caller, b *batch, geo *geometry, display int) *run {
-	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display}
+	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display, tell: func(string) {}, told: time.Now()}
 	r.entries = make([]Entry, len(b.actions))
 	for i := range b.actions {
 		a := &b.actions[i]
-		e := Entry{Index: i, Type: a.spec.typ, Status: Skipped, Summary: "not run: " + a.describe()}
+		e := Entry{Index: i, Type: a.spec.typ, Status: Skipped, Summary: "not run: " + a.describe(false)}
 		if targets := a.targets(); targets != nil {
 			// The last target is where the pointer ends.
 			last := targets[len(targets)-1]
@@ -58,9 +66,9 @@ func newRun(t *Tool, cfg *Config, caller bridge.Caller, b *batch, geo *geometry,
 // perform runs the batch and returns its result. It is the one way out of a
 // batch: whatever ends the actions, what is held is let go of first, then a
 // picture is taken, then the result is made, then the desktop is passed on.
-func (r *run) perform(ctx context.Context, waiting func(holder string)) bridge.Answer {
+func (r *run) perform(ctx context.Context) bridge.Answer {
 	limit := time.Duration(r.cfg.BatchTimeoutMS) * time.Millisecond
-	release, err := r.lease(ctx, limit, waiting)
+	release, err := r.lease(ctx, limit)
 	if err != nil {
 		r.stop(ctx, 0, err)
 		return r.answer(r.look(ctx, false))
@@ -76,7 +84,6 @@ func (r *run) perform(ctx context.Context, waiting func(holder string)) bridge.A
 	if err := r.tool.guarded("batch", func() error { return r.actions(ctx) }); err != nil {
 		r.stop(ctx, r.current(), err)
 	}
-	// Under guarded too: a driver that panics must not keep the rest held.
 	err = r.tool.guarded("release", func() error {
 		released, err := r.tool.hand.Release(ctx)
 		if len(released) > 0 {
@@ -92,15 +99,13 @@ func (r *run) perform(ctx context.Context, waiting func(holder string)) bridge.A
 }
 
 // lease waits for the desktop.
-func (r *run) lease(ctx context.Context, limit time.Duration, waiting func(string)) (release func(), err error) {
+func (r *run) lease(ctx context.Context, limit time.Duration) (release func(), err error) {
 	holder := ""
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	release, err = r.tool.lease.Acquire(ctx, r.caller.Client, func(h string) {
 		holder = h
-		if waiting != nil {
-			waiting(h)
-		}
+		r.tell(fmt.Sprintf("waiting for the desktop, which %s holds", h))
 	})
 	if err == nil {
 		return release, nil
@@ -142,6 +147,10 @@ func (r *run) actions(ctx context.Context) error {
 	for i := range r.batch.actions {
 		if !r.action(ctx, i) {
 			break
+		}
+		if time.Since(r.told) >= tellEvery {
+			r.told = time.Now()
+			r.tell(fmt.Sprintf("%d of %s done", i+1, plural(len(r.entries), "action")))
 		}
 	}
 	return nil
@@ -201,7 +210,7 @@ func (r *run) action(ctx context.Context, i int) bool {
 	posted := r.tool.hand.Posted() > before
 	switch {
 	case err == nil:
-		e.Status, e.Summary = Executed, a.describe()
+		e.Status, e.Summary = Executed, a.describe(true)
 		if a.acts() {
 			e.effect(Delivered)
 		}
@@ -209,7 +218,7 @@ func (r *run) action(ctx context.Context, i int) bool {
 			err = r.readBack(ctx, e)
 		}
 	case posted || (begun && a.spec.typ == Wait):
-		e.Status, e.Summary = Partial, "only partly: "+a.describe()
+		e.Status, e.Summary = Partial, "only partly: "+a.describe(false)
 		if a.spec.typ == Type {
 			e.Summary = fmt.Sprintf("typed %d of %s", uniseg.GraphemeClusterCount(a.text[:min(typed, len(a.text))]), characters(a.text))
 		}
@@ -261,7 +270,7 @@ func (r *run) ready(ctx context.Context, a *action) error {
 		}
 		f.Release()
 	}
-	return r.tool.untilQuiet(ctx)
+	return r.tool.untilQuiet(ctx, r.tell)
 }
 
 // do runs one action. Of a type action it returns the bytes that were typed.
@@ -380,39 +389,40 @@ func reasonOf(ctx context.Context, err error) (stop.Reason, string) {
 // oneLine flattens joined errors.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// describe says what the action does, in the past tense. Typed text is counted,
-// never repeated.
-func (a *action) describe() string {
-	held := ""
-	if len(a.mods) > 0 {
-		held = " with " + joinKeys(a.mods) + " held"
+// describe says in a few words what the action does, or what it did. Typed text
+// is counted, never repeated.
+func (a *action) describe(done bool) string {
+	verb := a.spec.verb
+	if done {
+		verb = a.spec.past
 	}
 	at := fmt.Sprintf(" at %s,%s", number(a.at[0]), number(a.at[1]))
 	switch a.spec.typ {
-	case Screenshot:
-		return "screenshot"
-	case Wait:
-		return "waited"
 	case Click:
-		return fmt.Sprintf("clicked %s%s%s", a.button, at, held)
+		verb += " " + a.button.String() + at
 	case DoubleClick:
-		return "double-clicked" + at + held
+		verb += at
 	case Move:
-		return fmt.Sprintf("moved to %s,%s%s", number(a.at[0]), number(a.at[1]), held)
+		verb += fmt.Sprintf(" to %s,%s", number(a.at[0]), number(a.at[1]))
 	case Drag:
 		from, to := a.path[0], a.path[len(a.path)-1]
-		return fmt.Sprintf("dragged %s from %s,%s to %s,%s by %s%s", a.button,
-			number(from[0]), number(from[1]), number(to[0]), number(to[1]), plural(len(a.path), "point"), held)
+		verb += fmt.Sprintf(" %s from %s,%s to %s,%s, a path of %d points", a.button,
+			number(from[0]), number(from[1]), number(to[0]), number(to[1]), len(a.path))
 	case Scroll:
-		return fmt.Sprintf("scrolled %s,%s px%s%s", number(a.scroll[0]), number(a.scroll[1]), at, held)
+		verb += fmt.Sprintf(" by %s,%s px%s", number(a.scroll[0]), number(a.scroll[1]), at)
 	case Keypress:
 		keys := a.mods
 		if a.key != "" {
 			keys = append(keys[:len(keys):len(keys)], a.key)
 		}
-		return "pressed " + joinKeys(keys)
+		return verb + " " + joinKeys(keys)
+	case Type:
+		return verb + " " + characters(a.text)
 	}
-	return "typed " + characters(a.text)
+	if len(a.mods) > 0 {
+		verb += " with " + joinKeys(a.mods) + " held"
+	}
+	return verb
 }
 
 func characters(text string) string { return plural(uniseg.GraphemeClusterCount(text), "character") }

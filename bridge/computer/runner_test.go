@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -414,7 +415,15 @@ func TestPendingApprovals(t *testing.T) {
 		a.set(1)
 		start := time.Now()
 		time.AfterFunc(4*time.Second, func() { a.set(0) })
-		res := r.call(t.Context(), `[{"type":"screenshot"},{"type":"keypress","keys":["a"]}]`)
+		var told []string
+		p, _ := r.tool.Prepare(t.Context(), &bridge.Call{
+			Caller: r.caller, Arguments: json.RawMessage(`{"actions":[{"type":"screenshot"},{"type":"keypress","keys":["a"]}]}`),
+			ProgressToken: json.RawMessage(`"t"`), Notify: func(_ string, params json.RawMessage) { told = append(told, string(params)) },
+		})
+		res := r.parse(p.Run(t.Context()))
+		if len(told) != 1 || !strings.Contains(told[0], "waiting until a person has answered 1 approval") {
+			t.Errorf("told %q", told)
+		}
 		if res.IsError || time.Since(start) < 4*time.Second || !slices.Contains(r.driver.Lines(), "key a down") {
 			t.Errorf("after %v: %+v", time.Since(start), res.StructuredContent.Stopped)
 		}
@@ -560,6 +569,51 @@ func TestLease(t *testing.T) {
 		r.lease.refuse = errors.New("the queue for the desktop is full (16); another holds it")
 		res = run(t.Context())
 		r.ended(res, stop.Lease, 0, "refused")
+	})
+}
+
+// A caller that gave a token hears of a long batch.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var told []string
+		p, _ := r.tool.Prepare(t.Context(), &bridge.Call{
+			Caller: r.caller, Arguments: json.RawMessage(`{"actions":[` + strings.Repeat(`{"type":"wait"},`, 7) + `{"type":"wait"}]}`),
+			ProgressToken: json.RawMessage(`"t"`), Notify: func(method string, params json.RawMessage) { told = append(told, string(params)) },
+		})
+		p.Run(t.Context()) // 16 s in steps of 2 s
+		if len(told) != 2 {
+			t.Fatalf("told %q, want after 6 s and 12 s", told)
+		}
+		last := 0.0
+		for i, want := range []string{"3 of 8 actions done", "6 of 8 actions done"} {
+			var m struct {
+				ProgressToken, Message string
+				Progress               float64
+			}
+			if err := json.Unmarshal([]byte(told[i]), &m); err != nil || m.ProgressToken != "t" || m.Message != want || m.Progress <= last {
+				t.Errorf("told %s after %v, %v", told[i], last, err)
+			}
+			last = m.Progress
+		}
+	})
+}
+
+// The picture of a cancelled batch was never seen: nothing is measured on it.
+func TestCancelledPictureDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.look()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		grown := display(160, 60, 2, -80, 5)
+		time.AfterFunc(time.Second, func() {
+			r.screen.SetDisplays(grown)
+			cancel(&stop.Error{Reason: stop.Cancelled, Message: "hung up"})
+		})
+		r.ended(r.call(ctx, `[{"type":"wait"}]`), stop.Cancelled, 0, "partial")
+		if _, a := r.prepare(`{"actions":[{"type":"click","x":1,"y":1}]}`); a == nil || a.Outcome != "stopped: stale_picture" {
+			t.Error("coordinates were taken as measured on a picture that nobody saw")
+		}
 	})
 }
 
@@ -714,7 +768,20 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// The batch's own cost, beside its pauses and its picture.
+// silent is a driver whose events cost nothing.
+type silent struct{ at input.Point }
+
+func (s *silent) Move(_ context.Context, p input.Point) error           { s.at = p; return nil }
+func (s *silent) Button(context.Context, input.Button, bool, int) error { return nil }
+func (s *silent) Scroll(context.Context, float64, float64) error        { return nil }
+func (s *silent) Key(context.Context, input.Key, bool) error            { return nil }
+func (s *silent) Type(_ context.Context, text string) (int, error)      { return len(text), nil }
+func (s *silent) Pointer(context.Context) (input.Point, error)          { return s.at, nil }
+func (s *silent) Sync(context.Context) error                            { return nil }
+func (s *silent) ReleaseStray(context.Context) error                    { return nil }
+func (s *silent) Close() error                                          { return nil }
+
+// What the actions of a batch of 25 cost beside their own pauses: own-ms/op.
 func BenchmarkBatch(b *testing.B) {
 	var args strings.Builder
 	args.WriteString(`{"actions":[`)
@@ -724,31 +791,35 @@ func BenchmarkBatch(b *testing.B) {
 		}
 		args.WriteString([]string{
 			`{"type":"click","x":10,"y":10}`, `{"type":"keypress","keys":["CTRL","C"]}`, `{"type":"type","text":"hello"}`,
-			`{"type":"scroll","x":10,"y":10,"scroll_y":100}`, `{"type":"drag","path":[[0,0],[20,20]]}`,
+			`{"type":"scroll","x":10,"y":10,"scroll_y":100}`, `{"type":"double_click","x":20,"y":20}`,
 		}[i%5])
 	}
 	args.WriteString(`]}`)
-	screen := canvas.New(rigDisplay)
 	cfg := DefaultConfig()
-	cfg.SettleMS, cfg.SettleMaxMS = 0, 0
-	tool := New(Options{Desk: &Desk{Backend: "native", Input: &recorder.Driver{}, Source: screen}, Config: cfg, Lease: newLease()})
+	journal, err := input.OpenJournal(filepath.Join(b.TempDir(), "journal"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	tool := New(Options{
+		Desk:   &Desk{Backend: "native", Input: &silent{}, Source: canvas.New(rigDisplay)},
+		Config: cfg, Lease: newLease(), Journal: journal,
+	})
 	defer tool.Close()
-	call := func(args string) {
-		p, a := tool.Prepare(b.Context(), &bridge.Call{Caller: bridge.Caller{Client: "b"}, Arguments: json.RawMessage(args)})
-		if a != nil {
-			b.Fatalf("%s", a.Result)
-		}
-		if a := p.Run(b.Context()); a.Outcome != "ok" {
-			b.Fatalf("%s", a.Result)
-		}
-	}
-	call(`{"actions":[{"type":"screenshot"}]}`)
-	paused := tool.hand.Paused()
+	geo := &geometry{display: rigDisplay, width: 80, height: 60}
+	own := time.Duration(0)
 	for b.Loop() {
-		call(args.String())
+		start, paused := time.Now(), tool.hand.Paused()
+		parsed, err := decode(json.RawMessage(args.String()), allLimits)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r := newRun(tool, &cfg, bridge.Caller{Client: "b"}, parsed, geo, 0)
+		if err := r.actions(b.Context()); err != nil || r.stopped != nil {
+			b.Fatal(err, r.stopped)
+		}
+		own += time.Since(start) - (tool.hand.Paused() - paused)
 	}
-	own := b.Elapsed() - (tool.hand.Paused() - paused)
-	b.ReportMetric(float64(own.Microseconds())/1000/float64(b.N), "own-ms/op")
+	b.ReportMetric(own.Seconds()*1000/float64(b.N), "own-ms/op")
 }
 
 func BenchmarkResult(b *testing.B) {

@@ -174,7 +174,9 @@ func (t *Tool) Prepare(ctx context.Context, c *bridge.Call) (*bridge.Prepared, *
 		Default: gate.DefaultAsk,
 		Run: func(ctx context.Context) bridge.Answer {
 			defer t.idleSoon()
-			return newRun(t, cfg, c.Caller, b, geo, display).perform(ctx, tellWaiting(c))
+			r := newRun(t, cfg, c.Caller, b, geo, display)
+			r.tell = progress(c)
+			return r.perform(ctx)
 		},
 	}
 	switch {
@@ -249,21 +251,21 @@ func (t *Tool) idleSoon() {
 	}
 }
 
-// tellWaiting returns what tells a caller that gave a progress token who holds
-// the desktop while it waits, or nil.
-func tellWaiting(c *bridge.Call) func(holder string) {
+// progress returns what tells a caller how its call is getting on. It does
+// nothing for a caller that gave no progress token.
+func progress(c *bridge.Call) func(message string) {
 	if c.Notify == nil || c.ProgressToken == nil {
-		return nil
+		return func(string) {}
 	}
-	return func(holder string) {
+	return func(message string) {
 		params, err := json.Marshal(map[string]any{
 			"progressToken": c.ProgressToken,
 			// Progress must rise from one notification to the next, and others
-			// may have been sent while a person was asked: the clock does.
-			"progress": time.Now().Unix(),
-			"message":  fmt.Sprintf("waiting for the desktop, which %s holds", holder),
+			// were perhaps sent while a person was asked: the clock does.
+			"progress": float64(time.Now().UnixMilli()) / 1000,
+			"message":  message,
 		})
-		if err == nil {
+		if err == nil { // it fails on a token that is no JSON alone
 			c.Notify("notifications/progress", params)
 		}
 	}

@@ -208,7 +208,7 @@ func (c bgrx) line(a, b image.Point, size int) {
 	steps := max(abs(b.X-a.X), abs(b.Y-a.Y), 1)
 	for i := range steps + 1 {
 		p := image.Pt(a.X+(b.X-a.X)*i/steps, a.Y+(b.Y-a.Y)*i/steps)
-		c.fill(image.Rect(p.X-size/2, p.Y-size/2, p.X+size/2+1, p.Y+size/2+1), markColor)
+		c.fill(image.Rect(p.X-size, p.Y-size, p.X+size+1, p.Y+size+1), markColor)
 	}
 }
 

@@ -25,9 +25,10 @@ type fieldSpec struct {
 }
 
 type actionSpec struct {
-	typ    ActionType
-	doc    string
-	fields []fieldSpec
+	typ        ActionType
+	verb, past string // for summaries
+	doc        string
+	fields     []fieldSpec
 }
 
 func (s actionSpec) fieldNames() []string {
@@ -57,20 +58,20 @@ var (
 
 // vocabulary is the nine actions, in the order in which they are documented.
 var vocabulary = []actionSpec{
-	{Screenshot, "Look. A picture is taken after the batch whatever it holds.", nil},
-	{Click, "Move to a place and click.", []fieldSpec{fieldX, fieldY, fieldButton, fieldKeys}},
-	{DoubleClick, "Double-click the left button.", []fieldSpec{fieldX, fieldY, fieldKeys}},
-	{Move, "Move the pointer, press nothing.", []fieldSpec{fieldX, fieldY, fieldKeys}},
-	{Drag, "Press at the first point, follow the path, release at the last point.", []fieldSpec{
+	{Screenshot, "look", "looked", "Look. A picture is taken after the batch whatever it holds.", nil},
+	{Click, "click", "clicked", "Move to a place and click.", []fieldSpec{fieldX, fieldY, fieldButton, fieldKeys}},
+	{DoubleClick, "double-click", "double-clicked", "Double-click the left button.", []fieldSpec{fieldX, fieldY, fieldKeys}},
+	{Move, "move", "moved", "Move the pointer, press nothing.", []fieldSpec{fieldX, fieldY, fieldKeys}},
+	{Drag, "drag", "dragged", "Press at the first point, follow the path, release at the last point.", []fieldSpec{
 		{"path", pathPoints, true, "Two or more points of the picture, each [x, y] or {x, y}."}, fieldButton, fieldKeys}},
-	{Scroll, "Turn the wheel at a place.", []fieldSpec{fieldX, fieldY,
+	{Scroll, "scroll", "scrolled", "Turn the wheel at a place.", []fieldSpec{fieldX, fieldY,
 		{"scroll_x", delta, false, "Pixels; positive moves on to the right."},
 		{"scroll_y", delta, false, "Pixels; positive moves on down, as when reading on."}, fieldKeys}},
-	{Keypress, "Press one chord: any modifiers and one key, or modifiers alone.", []fieldSpec{
+	{Keypress, "press", "pressed", "Press one chord: any modifiers and one key, or modifiers alone.", []fieldSpec{
 		{"keys", chord, true, "Names such as [\"CTRL\",\"C\"], [\"ENTER\"], [\"Page_Down\"], [\"ArrowLeft\"]; a character names its key."}}},
-	{Type, "Type literal text, spaces, newlines and tabs included.", []fieldSpec{
+	{Type, "type", "typed", "Type literal text, spaces, newlines and tabs included.", []fieldSpec{
 		{"text", literal, true, "The text, exactly."}}},
-	{Wait, "Wait for the configured time.", nil},
+	{Wait, "wait", "waited", "Wait for the configured time.", nil},
 }
 
 // specOf returns the description of t.
