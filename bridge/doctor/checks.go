@@ -273,7 +273,10 @@ func (g gesture) check(ctx context.Context, hand Gestures, driver input.Driver, 
 	if err == nil {
 		err = driver.Sync(ctx)
 	}
-	seen, seenErr := w.Seen(ctx)
+	seen, seenErr := w.Seen(ctx, func(seen Seen) bool {
+		_, ok, _ := g.judge(seen, spots)
+		return ok
+	})
 	want, ok, next := g.judge(seen, spots)
 	switch {
 	case err != nil:

@@ -206,6 +206,7 @@ func testBreakages(t *testing.T, desk computer.Desk) {
 }
 
 func TestSimulated(t *testing.T) {
+	t.Parallel()
 	d := simulated.New(simulated.Options{})
 	testBreakages(t, *simulatedDesk(d))
 	if s := d.State(); s.Text != "" || s.Clicks.Left != 0 || len(s.Held.Keys)+len(s.Held.Buttons) != 0 {

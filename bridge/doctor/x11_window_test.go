@@ -66,6 +66,7 @@ func openX11(t *testing.T, v *virtual.Virtual) *x11Window {
 // TestX11WindowSees plays a person with a program that is not ours, and holds
 // what the window notes against that.
 func TestX11WindowSees(t *testing.T) {
+	t.Parallel()
 	v := startVirtual(t)
 	w := openX11(t, v)
 	spots := w.Spots()
@@ -120,7 +121,7 @@ func TestX11WindowSees(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.do()
-			got, err := w.Seen(t.Context())
+			got, err := w.Seen(t.Context(), func(s Seen) bool { return reflect.DeepEqual(s, tt.want) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,6 +133,7 @@ func TestX11WindowSees(t *testing.T) {
 }
 
 func TestX11WindowPastes(t *testing.T) {
+	t.Parallel()
 	v := startVirtual(t)
 	w := openX11(t, v)
 	for _, tt := range []struct{ name, keys, text string }{
@@ -150,7 +152,7 @@ func TestX11WindowPastes(t *testing.T) {
 				t.Skip(err)
 			}
 			tool(t, v, "", "xdotool", "key", tt.keys)
-			got, err := w.Seen(t.Context())
+			got, err := w.Seen(t.Context(), func(s Seen) bool { return s.Text == tt.text })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +174,7 @@ func TestX11WindowPastes(t *testing.T) {
 			t.Fatal(err)
 		}
 		tool(t, v, "", "xdotool", "key", "ctrl+v")
-		if got, err := w.Seen(t.Context()); err != nil || got.Text != "" {
+		if got, err := w.Seen(t.Context(), func(s Seen) bool { return s.Text != "" }); err != nil || got.Text != "" {
 			t.Errorf("seen %v, %v", got, err)
 		}
 	})
@@ -268,7 +270,7 @@ func TestX11WindowOutlivesNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.Close()
-	if _, err := w.Seen(t.Context()); err == nil {
+	if _, err := w.Seen(t.Context(), func(Seen) bool { return true }); err == nil {
 		t.Error("Seen reports no error without a server")
 	}
 	if err := w.Ready(t.Context(), w.Spots().Click); err == nil {
