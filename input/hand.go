@@ -25,6 +25,8 @@ const (
 
 	scrollPiece = 480.0 // pixels an event at most
 
+	mostLate = 20 * time.Millisecond // what is caught up with from one gesture to the next
+
 	releaseTime = 2 * time.Second // for letting go, whatever became of the gesture
 )
 
@@ -51,7 +53,8 @@ type Hand struct {
 	held   []hold // in the order of their presses
 	posted int
 	paused time.Duration // the pauses as stated, without what timers overslept
-	late   time.Duration // overslept, to be taken off later pauses
+	due    time.Time     // when the gesture's pauses so far should have ended
+	late   time.Duration // by how much the last gesture ended too late
 }
 
 // hold is one thing that is down: a button, or a key where button is 0.
@@ -267,8 +270,11 @@ func letGo(ctx context.Context, d Driver, x hold) error {
 	return d.Key(ctx, x.key, false)
 }
 
-// with holds mods around f. When f fails they stay down for Release.
+// with makes a gesture: it holds mods around f. When f fails they stay down for
+// Release.
 func (h *Hand) with(ctx context.Context, mods []Key, f func() error) error {
+	h.due = time.Now().Add(-h.late)
+	defer func() { h.late = min(max(time.Since(h.due), 0), mostLate) }()
 	for _, k := range mods {
 		if err := h.key(ctx, k, true); err != nil {
 			return err
@@ -386,16 +392,16 @@ func (h *Hand) note() error {
 	return h.journal.write(h.held)
 }
 
-// pause waits for d. Timers oversleep a little each time; over many pauses that
-// adds up, so it is taken off later ones, at most a quarter of each.
+// pause waits for d. Timers oversleep a little each time, and over many pauses
+// that adds up: what a gesture is late by is taken off its later pauses, at most
+// an eighth of each, which leaves them as long as applications need them.
 func (h *Hand) pause(ctx context.Context, d time.Duration) error {
 	h.paused += d
-	start := time.Now()
-	t := time.NewTimer(d - min(h.late, d/4))
+	h.due = h.due.Add(d)
+	t := time.NewTimer(max(time.Until(h.due), d-d/8))
 	defer t.Stop()
 	select {
 	case <-t.C:
-		h.late = max(0, h.late+time.Since(start)-d)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
