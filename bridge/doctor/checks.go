@@ -68,7 +68,7 @@ var gestures = []gesture{
 		judge: func(seen Seen, s Spots) (string, bool, string) {
 			want := "a drag from one place to the other, with motion in between"
 			n := len(seen.Drag)
-			ok := n >= 4 && near(seen.Drag[0], s.Drag[0]) && near(seen.Drag[n-1], s.Drag[1])
+			ok := n >= 3 && near(seen.Drag[0], s.Drag[0]) && near(seen.Drag[n-1], s.Drag[1])
 			return want, ok, hintDrag
 		},
 	},
@@ -273,7 +273,10 @@ func (g gesture) check(ctx context.Context, hand Gestures, driver input.Driver, 
 	if err == nil {
 		err = driver.Sync(ctx)
 	}
-	seen, seenErr := w.Seen(ctx)
+	seen, seenErr := w.Seen(ctx, func(seen Seen) bool {
+		_, ok, _ := g.judge(seen, spots)
+		return ok
+	})
 	want, ok, next := g.judge(seen, spots)
 	switch {
 	case err != nil:

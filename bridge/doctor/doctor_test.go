@@ -170,20 +170,21 @@ func failed(t *testing.T, r Report) (names []string) {
 	return names
 }
 
-// testBreakages breaks one thing after the other on a desk.
-func testBreakages(t *testing.T, desk computer.Desk) {
-	real := desk.Input
-	start, err := real.Pointer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+// testBreakages breaks one thing after the other, each on a desk of its own.
+func testBreakages(t *testing.T, open func(t *testing.T) *computer.Desk) {
 	for _, b := range breakages {
 		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			desk := open(t)
+			real := desk.Input
+			start, err := real.Pointer(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
 			how := b.how
 			how.Driver = real
-			desk := desk
 			desk.Input = &how
-			r := Run(t.Context(), Options{Desk: &desk, TestInput: true})
+			r := Run(t.Context(), Options{Desk: desk, TestInput: true})
 			if got := failed(t, r); !slices.Equal(got, b.fails) {
 				for _, c := range r.Checks {
 					t.Logf("%+v", c)
@@ -206,11 +207,15 @@ func testBreakages(t *testing.T, desk computer.Desk) {
 }
 
 func TestSimulated(t *testing.T) {
-	d := simulated.New(simulated.Options{})
-	testBreakages(t, *simulatedDesk(d))
-	if s := d.State(); s.Text != "" || s.Clicks.Left != 0 || len(s.Held.Keys)+len(s.Held.Buttons) != 0 {
-		t.Errorf("left behind: %+v", s)
-	}
+	testBreakages(t, func(t *testing.T) *computer.Desk {
+		d := simulated.New(simulated.Options{})
+		t.Cleanup(func() {
+			if s := d.State(); s.Text != "" || s.Clicks.Left != 0 || len(s.Held.Keys)+len(s.Held.Buttons) != 0 {
+				t.Errorf("left behind: %+v", s)
+			}
+		})
+		return simulatedDesk(d)
+	})
 }
 
 func TestSimulatedWithALag(t *testing.T) {

@@ -41,7 +41,8 @@ func (w *simulatedWindow) Begin(context.Context) error {
 	return w.desktop.Focus(simulated.Field)
 }
 
-func (w *simulatedWindow) Seen(ctx context.Context) (Seen, error) {
+// Seen waits for nothing more than Sync, which is exact here.
+func (w *simulatedWindow) Seen(ctx context.Context, _ func(Seen) bool) (Seen, error) {
 	if err := w.driver.Sync(ctx); err != nil {
 		return Seen{}, err
 	}

@@ -20,8 +20,9 @@ type Window interface {
 	// Begin gets the window ready for a gesture and forgets what it has seen.
 	Begin(ctx context.Context) error
 	// Seen waits until everything posted before has arrived, and tells what
-	// arrived since Begin.
-	Seen(ctx context.Context) (Seen, error)
+	// arrived since Begin. enough says whether that is what was expected: where
+	// nobody can tell that nothing more will come, Seen waits a while for it.
+	Seen(ctx context.Context, enough func(Seen) bool) (Seen, error)
 	Close() error
 }
 

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -24,6 +26,16 @@ const x11Width, x11Height = 420, 260
 // doubleClickTime is how far apart, in the server's milliseconds, two presses
 // may be to count as a double click; GTK's default.
 const doubleClickTime = 400
+
+// A window manager may hold each press back until it has looked at it (a
+// synchronous grab, to raise and focus what is clicked). Everything else
+// overtakes the press meanwhile, pings too, and nothing tells when it is over. So
+// what is seen counts once it has been quiet for a moment, and what is missed is
+// waited for.
+const (
+	quietTime = 60 * time.Millisecond
+	graceTime = time.Second
+)
 
 // x11Window is a plain managed window that notes what arrives in it. It does
 // what an application does: it reads keys by the keymap in force, follows the
@@ -333,13 +345,34 @@ func (w *x11Window) under(p input.Point) (bool, error) {
 // Begin lets what is still on its way arrive before it forgets.
 func (w *x11Window) Begin(ctx context.Context) error { return w.catchUp(ctx, true) }
 
-func (w *x11Window) Seen(ctx context.Context) (Seen, error) {
+func (w *x11Window) Seen(ctx context.Context, enough func(Seen) bool) (Seen, error) {
 	if err := w.catchUp(ctx, false); err != nil {
 		return Seen{}, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen, nil
+	grace := time.NewTimer(graceTime)
+	defer grace.Stop()
+	quiet := time.NewTimer(quietTime)
+	defer quiet.Stop()
+	for {
+		w.mu.Lock()
+		seen, changed := w.seen, w.changed
+		seen.Clicks, seen.Chords = slices.Clone(seen.Clicks), slices.Clone(seen.Chords)
+		w.mu.Unlock()
+		select {
+		case <-changed:
+			quiet.Reset(quietTime)
+		case <-quiet.C:
+			if enough(seen) {
+				return seen, nil
+			}
+		case <-grace.C:
+			return seen, nil
+		case <-w.conn.Dead():
+			return Seen{}, fmt.Errorf("read back from the test window: %w", x11.ErrClosed)
+		case <-ctx.Done():
+			return Seen{}, fmt.Errorf("read back from the test window: %w", ctx.Err())
+		}
+	}
 }
 
 // catchUp sends a message to the window and waits until it has come back through

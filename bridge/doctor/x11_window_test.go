@@ -66,6 +66,7 @@ func openX11(t *testing.T, v *virtual.Virtual) *x11Window {
 // TestX11WindowSees plays a person with a program that is not ours, and holds
 // what the window notes against that.
 func TestX11WindowSees(t *testing.T) {
+	t.Parallel()
 	v := startVirtual(t)
 	w := openX11(t, v)
 	spots := w.Spots()
@@ -94,7 +95,7 @@ func TestX11WindowSees(t *testing.T) {
 		{"drag", func() {
 			at(from, "mousedown", "1", "mousemove", fmt.Sprint(from.X+50), fmt.Sprint(from.Y+20),
 				"mousemove", fmt.Sprint(to.X), fmt.Sprint(to.Y), "mouseup", "1")
-		}, Seen{Drag: []input.Point{from, {X: from.X + 50, Y: from.Y + 20}, to}}},
+		}, Seen{Drag: []input.Point{from, to}}},
 		{"down", func() { at(spots.Scroll, "click", "5", "click", "5") }, Seen{Scroll: [2]float64{0, 2}}},
 		{"up", func() { at(spots.Scroll, "click", "4") }, Seen{Scroll: [2]float64{0, -1}}},
 		{"left", func() { at(spots.Scroll, "click", "6") }, Seen{Scroll: [2]float64{-1, 0}}},
@@ -120,11 +121,19 @@ func TestX11WindowSees(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.do()
-			got, err := w.Seen(t.Context())
+			// The server merges motions that a window manager holds back, so of a
+			// path only the ends are certain.
+			ends := func(s Seen) Seen {
+				if n := len(s.Drag); n > 2 {
+					s.Drag = []input.Point{s.Drag[0], s.Drag[n-1]}
+				}
+				return s
+			}
+			got, err := w.Seen(t.Context(), func(s Seen) bool { return reflect.DeepEqual(ends(s), tt.want) })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(got, tt.want) {
+			if !reflect.DeepEqual(ends(got), tt.want) {
 				t.Errorf("seen %+v, want %+v", got, tt.want)
 			}
 		})
@@ -132,6 +141,7 @@ func TestX11WindowSees(t *testing.T) {
 }
 
 func TestX11WindowPastes(t *testing.T) {
+	t.Parallel()
 	v := startVirtual(t)
 	w := openX11(t, v)
 	for _, tt := range []struct{ name, keys, text string }{
@@ -150,7 +160,7 @@ func TestX11WindowPastes(t *testing.T) {
 				t.Skip(err)
 			}
 			tool(t, v, "", "xdotool", "key", tt.keys)
-			got, err := w.Seen(t.Context())
+			got, err := w.Seen(t.Context(), func(s Seen) bool { return s.Text == tt.text })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +182,7 @@ func TestX11WindowPastes(t *testing.T) {
 			t.Fatal(err)
 		}
 		tool(t, v, "", "xdotool", "key", "ctrl+v")
-		if got, err := w.Seen(t.Context()); err != nil || got.Text != "" {
+		if got, err := w.Seen(t.Context(), func(s Seen) bool { return s.Text != "" }); err != nil || got.Text != "" {
 			t.Errorf("seen %v, %v", got, err)
 		}
 	})
@@ -268,7 +278,7 @@ func TestX11WindowOutlivesNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.Close()
-	if _, err := w.Seen(t.Context()); err == nil {
+	if _, err := w.Seen(t.Context(), func(Seen) bool { return true }); err == nil {
 		t.Error("Seen reports no error without a server")
 	}
 	if err := w.Ready(t.Context(), w.Spots().Click); err == nil {
