@@ -27,6 +27,7 @@ import (
 	"drawbridge/bridge/stop"
 	"drawbridge/bridge/token"
 	"drawbridge/input"
+	"drawbridge/ui"
 )
 
 // Names of files in the state directory that no other package names.
@@ -316,16 +317,40 @@ func (a *agent) run(ctx context.Context) error {
 		return errors.Join(err, <-served)
 	}
 	a.onClose(bridge.EndpointFile, remove)
+	a.askAtTerminal(ctx)
 	a.log.Info().Str("url", bridge.URL(ln)).Str("backend", a.desk.Backend).Str("state", a.dir).Msg("serving")
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: fmt.Sprintf("agent started: version %s, backend %s", buildVersion(), a.desk.Backend)})
 
 	err = <-served
+	if err != nil {
+		a.end(err)
+	}
 	reason := "the endpoint failed"
 	if cause := context.Cause(ctx); cause != nil {
 		reason = cause.Error()
 	}
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "agent ended: " + reason})
 	return err
+}
+
+// askAtTerminal lets the person at the agent's terminal decide about calls. In
+// the background the terminal is left alone; see ui.Terminal.
+func (a *agent) askAtTerminal(ctx context.Context) {
+	in, ok := a.cli.in.(*os.File)
+	out, ok2 := a.cli.err.(*os.File)
+	if !ok || !ok2 || !isTerminal(in) || !isTerminal(out) {
+		return
+	}
+	t := ui.NewTerminal(in, out)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := t.Run(ctx); err != nil && ctx.Err() == nil {
+			a.log.Error().Err(err).Msg("the terminal asks nobody any more")
+		}
+	}()
+	a.gate.AddSurface(t)
+	a.onClose("terminal", func() error { <-ended; return nil })
 }
 
 // fillStatus adds to the status what the server does not know.
