@@ -423,6 +423,13 @@ func (a *agent) reload() (reloaded, error) {
 	return r, nil
 }
 
+// reloadOnSignal reloads where only the log can be told what came of it.
+func (a *agent) reloadOnSignal() {
+	if _, err := a.reload(); err != nil {
+		a.log.Error().Err(err).Msg("reload failed; what was in force stays")
+	}
+}
+
 // verbs are what the control socket answers.
 func (a *agent) verbs() map[string]control.Handler {
 	plain := func(do func() (any, error)) control.Handler {

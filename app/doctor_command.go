@@ -15,6 +15,7 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
+	"drawbridge/input"
 )
 
 // doctorRequest is what the control socket's verb doctor takes.
@@ -105,12 +106,26 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 	}
 	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, InvertScroll: a.config().Computer.InvertScroll}
 	if req.TestInput {
-		// The test makes gestures: it takes its turn on the desktop like a batch.
+		// The test makes gestures: it takes its turn on the desktop like a batch,
+		// and posts nothing where a batch may not.
 		release, err := a.lease.Acquire(ctx, "doctor", nil)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
+		o.Hand = input.NewHand(a.desk.Input, input.HandOptions{Guard: a.mayAct, Journal: a.journal})
 	}
-	return doctor.Run(ctx, o), nil
+	return doctor.Run(ctx, o), ctx.Err()
+}
+
+// mayAct refuses input while everything is paused, and while a person is asked:
+// what they answer must be their own.
+func (a *agent) mayAct(ctx context.Context) error {
+	if by, paused := a.gate.Paused(); paused {
+		return fmt.Errorf("everything is paused by %s", by)
+	}
+	if n, _ := a.gate.Quiet(); n > 0 {
+		return fmt.Errorf("%d calls wait for a person, and no input is made meanwhile", n)
+	}
+	return ctx.Err()
 }

@@ -87,20 +87,26 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	a, err := newAgent(ctx, c, o, conf, dir, log, end)
-	if err != nil {
-		log.Error().Err(err).Msg("not started")
-		return err
-	}
-	done := make(chan error, 1)
-	go func() { done <- a.run(ctx) }()
+	// Opening a desktop can take a while; a signal ends that too.
+	opened, done := make(chan *agent, 1), make(chan error, 1)
+	go func() {
+		a, err := newAgent(ctx, c, o, conf, dir, log, end)
+		if err != nil {
+			done <- err
+			return
+		}
+		opened <- a
+		done <- a.run(ctx)
+	}()
+	var a *agent
 	var late <-chan time.Time
 	for {
 		select {
+		case a = <-opened:
 		case s := <-signals:
 			if s == syscall.SIGHUP && !isTerminal(c.in) {
-				if _, err := a.reload(); err != nil {
-					log.Error().Err(err).Msg("reload failed; what was in force stays")
+				if a != nil {
+					go a.reloadOnSignal()
 				}
 				continue
 			}
@@ -110,7 +116,7 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 				late = time.After(closeWithin)
 			}
 		case err := <-done:
-			if err != nil {
+			if err != nil && ctx.Err() == nil {
 				log.Error().Err(err).Msg("ended")
 				return err
 			}

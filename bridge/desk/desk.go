@@ -81,7 +81,11 @@ func open(ctx context.Context, o Options, p platform) (*computer.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Log.Info().Str("backend", d.Backend).Str("reason", d.Reason).Msg("desktop opened")
+	event := o.Log.Info().Str("backend", d.Backend)
+	if d.Reason != "" {
+		event = event.Str("reason", d.Reason)
+	}
+	event.Msg("desktop opened")
 	return d, nil
 }
 
