@@ -208,6 +208,9 @@ func (s *session) serve(p *gate.Pending) error {
 			}
 			return nil
 		}
+		if !term.IsTerminal(int(s.in.Fd())) {
+			return io.EOF // it was closed
+		}
 		if !s.foreground() {
 			// The shell has the terminal. When it is ours again, it is asked anew.
 			since = time.Time{}
@@ -278,10 +281,10 @@ func (s *session) read() (line string, whole bool, err error) {
 		return "", false, nil
 	}
 	if err != nil {
-		return "", false, err // EIO: hung up
+		return "", false, err
 	}
-	if n == 0 { // an end-of-file key
-		return "", false, s.hungUp()
+	if n == 0 {
+		return "", false, nil // the end-of-file key, which answers nothing; or closed, as serve will see
 	}
 	if s.typed = append(s.typed, b[:n]...); len(s.typed) > 1<<16 {
 		s.typed = nil
@@ -294,16 +297,6 @@ func (s *session) read() (line string, whole bool, err error) {
 	line = string(s.typed[:i])
 	s.typed = nil // a second line was typed before its prompt
 	return line, true, nil
-}
-
-// hungUp tells a terminal that is closed from one at which the end-of-file key
-// was pressed, which answers nothing.
-func (s *session) hungUp() error {
-	fds := []unix.PollFd{{Fd: int32(s.in.Fd())}}
-	if _, err := unix.Poll(fds, 0); err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 {
-		return io.EOF
-	}
-	return nil
 }
 
 // flush throws away what was typed ahead.
