@@ -29,8 +29,9 @@ type agent struct {
 	Reflex     time.Duration // for Terminal.reflex
 	Deadline   time.Duration
 	Pause      bool
+	HangUp     bool     // wait for the terminal to close, not for the calls
 	Calls      []string // the tools that are called at once
-	After      string   // and one once those are decided
+	After      string   // and one after that
 }
 
 func TestMain(m *testing.M) {
@@ -59,7 +60,7 @@ func (a agent) run() {
 	}
 	t := NewTerminal(os.Stdin, os.Stderr)
 	t.reflex = a.Reflex
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	ended := make(chan error, 1)
 	go func() { ended <- t.Run(ctx) }()
 	g := gate.New(gate.Options{Surfaces: []gate.Surface{t}, Deadline: a.Deadline, Rules: gate.RulesFile{Path: "/nonexistent/rules.yaml"}})
@@ -81,11 +82,17 @@ func (a agent) run() {
 	for _, tool := range a.Calls {
 		wg.Go(func() { decide(tool) })
 	}
-	wg.Wait()
+	if a.HangUp {
+		<-ended
+		ended <- nil
+	} else {
+		wg.Wait()
+	}
 	if a.After != "" {
 		decide(a.After)
 	}
 	cancel()
+	wg.Wait()
 	<-ended
 }
 
@@ -95,7 +102,8 @@ func (a agent) command() *exec.Cmd {
 		panic(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), agentEnv+"="+string(b), "TERM=xterm")
+	cmd.Env = append(os.Environ(), agentEnv+"="+string(b), "TERM=xterm",
+		"GORACE=atexit_sleep_ms=0") // or the race detector makes each one a second longer
 	return cmd
 }
 
@@ -103,6 +111,7 @@ func (a agent) command() *exec.Cmd {
 type pty struct {
 	t        *testing.T
 	master   *os.File
+	agent    *os.Process
 	verdicts *bufio.Reader
 	got      strings.Builder // not yet expected
 	chunks   chan string
@@ -150,6 +159,7 @@ func start(t *testing.T, a agent, ahead string) *pty {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.agent = cmd.Process
 	go func() { // ends when the agent does, and with it the last slave, or when master is closed
 		defer close(p.chunks)
 		var b [4096]byte
@@ -281,13 +291,31 @@ func TestTerminalDropsWhatWasTypedAhead(t *testing.T) {
 }
 
 func TestTerminalTooQuick(t *testing.T) {
-	p := start(t, agent{Calls: []string{"bash"}, Reflex: time.Hour, Deadline: 3 * time.Second}, "")
+	p := start(t, agent{Calls: []string{"bash"}, Reflex: time.Hour}, "")
 	p.typeText("allow " + p.word() + "\n")
 	p.expect(`too quick`)
 	p.typeText("\n")
 	p.expect(`too quick`)
+	p.agent.Signal(syscall.SIGTERM)
+	if v := p.verdict(); v.Outcome != gate.Gone {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestTerminalWithdraws(t *testing.T) {
+	p := start(t, agent{Calls: []string{"bash"}, Deadline: 200 * time.Millisecond}, "")
 	p.expect(`No answer is needed any more: nobody answered in time`)
 	if v := p.verdict(); v.Outcome != gate.Expired {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestTerminalEndOfFile: the end-of-file key is no denial.
+func TestTerminalEndOfFile(t *testing.T) {
+	p := start(t, agent{Calls: []string{"bash"}}, "")
+	word := p.word()
+	p.typeText("\x04\x04allow " + word + "\n")
+	if v := p.verdict(); v.Outcome != gate.Allowed {
 		t.Errorf("%+v", v)
 	}
 }
@@ -330,14 +358,14 @@ func TestTerminalInTheBackground(t *testing.T) {
 }
 
 func TestTerminalHangUp(t *testing.T) {
-	p := start(t, agent{Deadline: time.Second, Calls: []string{"bash"}, After: "read"}, "")
+	p := start(t, agent{HangUp: true, Calls: []string{"bash"}, After: "read"}, "")
 	p.word()
 	p.master.Close()
-	if v := p.verdict(); v.Outcome != gate.Expired {
-		t.Errorf("a closed terminal answered: %+v", v)
-	}
 	if v := p.verdict(); v.Outcome != gate.Nobody {
 		t.Errorf("asks at a closed terminal: %+v", v)
+	}
+	if v := p.verdict(); v.Outcome != gate.Gone {
+		t.Errorf("a closed terminal answered: %+v", v)
 	}
 }
 

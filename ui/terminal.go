@@ -37,6 +37,7 @@ const (
 type Terminal struct {
 	in, out *os.File
 	reflex  time.Duration
+	logs    *holdback
 
 	mu    sync.Mutex // guards everything below
 	queue []*gate.Pending
@@ -48,10 +49,14 @@ type Terminal struct {
 // NewTerminal makes the surface of the terminal that in reads from and out
 // writes to, as a rule stdin and stderr. Run must serve it.
 func NewTerminal(in, out *os.File) *Terminal {
-	return &Terminal{in: in, out: out, reflex: reflex, why: map[*gate.Pending]string{}}
+	return &Terminal{in: in, out: out, reflex: reflex, logs: &holdback{to: out}, why: map[*gate.Pending]string{}}
 }
 
 var _ gate.Surface = (*Terminal)(nil)
+
+// Logs is where the log has to go that is shown at the same terminal: while a
+// prompt is up, it is held back.
+func (t *Terminal) Logs() io.Writer { return t.logs }
 
 // Name is "terminal".
 func (t *Terminal) Name() string { return "terminal" }
@@ -201,6 +206,7 @@ func (s *session) over(p *gate.Pending) (why string, over bool) {
 func (s *session) serve(p *gate.Pending) error {
 	var word string
 	var since time.Time // when the prompt was put up; zero: not on the screen
+	defer s.logs.open()
 	for {
 		if why, over := s.over(p); over {
 			if !since.IsZero() && why != "" {
@@ -208,9 +214,13 @@ func (s *session) serve(p *gate.Pending) error {
 			}
 			return nil
 		}
+		if !term.IsTerminal(int(s.in.Fd())) {
+			return io.EOF // it was closed
+		}
 		if !s.foreground() {
 			// The shell has the terminal. When it is ours again, it is asked anew.
 			since = time.Time{}
+			s.logs.open()
 			if _, err := s.wait(time.Second, false); err != nil {
 				return err
 			}
@@ -218,6 +228,7 @@ func (s *session) serve(p *gate.Pending) error {
 		}
 		if since.IsZero() {
 			word = newWord()
+			s.logs.close()
 			s.print("%s", s.text(p, word))
 			s.flush()
 			s.print("> ")
@@ -278,10 +289,10 @@ func (s *session) read() (line string, whole bool, err error) {
 		return "", false, nil
 	}
 	if err != nil {
-		return "", false, err // EIO: hung up
+		return "", false, err
 	}
-	if n == 0 { // an end-of-file key
-		return "", false, s.hungUp()
+	if n == 0 {
+		return "", false, nil // the end-of-file key, which answers nothing; or closed, as serve will see
 	}
 	if s.typed = append(s.typed, b[:n]...); len(s.typed) > 1<<16 {
 		s.typed = nil
@@ -294,16 +305,6 @@ func (s *session) read() (line string, whole bool, err error) {
 	line = string(s.typed[:i])
 	s.typed = nil // a second line was typed before its prompt
 	return line, true, nil
-}
-
-// hungUp tells a terminal that is closed from one at which the end-of-file key
-// was pressed, which answers nothing.
-func (s *session) hungUp() error {
-	fds := []unix.PollFd{{Fd: int32(s.in.Fd())}}
-	if _, err := unix.Poll(fds, 0); err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 {
-		return io.EOF
-	}
-	return nil
 }
 
 // flush throws away what was typed ahead.

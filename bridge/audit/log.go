@@ -361,6 +361,9 @@ func (l *Log) rotate() {
 		}
 		current := filepath.Join(l.dir, currentName)
 		closed := filepath.Join(l.dir, generationName(l.first))
+		if _, err := os.Lstat(closed); err == nil {
+			return fmt.Errorf("%s exists already", closed) // and must not be written over
+		}
 		if err := os.Rename(current, closed); err != nil {
 			return err
 		}

@@ -40,6 +40,11 @@ func parsePointer(s string) (pointer, error) {
 // errArguments says that arguments are no JSON.
 var errArguments = errors.New("the arguments are no JSON")
 
+// errAmbiguous says that a member that a pointer asks for is there twice, or in
+// another case besides or instead: a reader less exact than we are would then
+// see another call than the one that was decided on.
+var errAmbiguous = errors.New("the arguments can be read in two ways")
+
 // find calls fn with the text of every value that p leads to: a string's
 // content, anything else's raw JSON. missing is set if a way led nowhere: an
 // element without the member that was asked for, or nothing at all.
@@ -64,26 +69,23 @@ func (p pointer) walk(v json.RawMessage, fn func(string)) (missing bool, err err
 	}
 	switch v[0] {
 	case '{':
-		var m map[string]json.RawMessage
-		if err := json.Unmarshal(v, &m); err != nil {
-			return true, errArguments
-		}
-		if !p[0].all {
-			e, ok := m[p[0].name]
-			if !ok {
-				return true, nil
+		found := false
+		err := eachEntry(v, func(name string, e json.RawMessage) error {
+			if !p[0].all && name != p[0].name {
+				if strings.EqualFold(name, p[0].name) {
+					return errAmbiguous
+				}
+				return nil
 			}
-			return p[1:].walk(e, fn)
-		}
-		missing = len(m) == 0
-		for _, e := range m {
+			if found && !p[0].all {
+				return errAmbiguous
+			}
+			found = true
 			miss, err := p[1:].walk(e, fn)
-			if err != nil {
-				return true, err
-			}
 			missing = missing || miss
-		}
-		return missing, nil
+			return err
+		})
+		return missing || !found, err
 	case '[':
 		var a []json.RawMessage
 		if err := json.Unmarshal(v, &a); err != nil {
@@ -103,4 +105,26 @@ func (p pointer) walk(v json.RawMessage, fn func(string)) (missing bool, err err
 		return missing || !p[0].all, nil
 	}
 	return true, nil
+}
+
+// eachEntry calls fn with the members of an object, in order.
+func eachEntry(object json.RawMessage, fn func(name string, v json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return errArguments
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return errArguments
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return errArguments
+		}
+		if err := fn(name.(string), v); err != nil { // a member's name is a string
+			return err
+		}
+	}
+	return nil
 }

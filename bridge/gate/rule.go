@@ -33,7 +33,8 @@ type Rule struct {
 	// element, to globs for the values there: a string's content, anything else's
 	// JSON as sent. All of them must hold. For allow every value that a pointer
 	// leads to must fit, there must be one, and no way may lead nowhere; for ask
-	// and deny one value that fits is enough. Arguments that are no JSON fit every
+	// and deny one value that fits is enough. Arguments that are no JSON, or that
+	// hold a member that a pointer asks for twice or in another case, fit every
 	// ask and deny, and no allow.
 	When map[string]string `yaml:"when,omitempty" json:"when,omitempty"`
 	Then Then              `yaml:"then" json:"then"`

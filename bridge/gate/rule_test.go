@@ -108,6 +108,11 @@ func TestWhen(t *testing.T) {
 		{"the document", `"x"`, map[string]string{"": "x"}, true, true},
 		{"through a text", `{"a":"x"}`, map[string]string{"/a/b": "*"}, false, false},
 		{"past the end", `{"a":[1]}`, map[string]string{"/a/1": "*"}, false, false},
+		{"twice", `{"a":"x","a":"y"}`, map[string]string{"/a": "x"}, false, true},
+		{"twice the same", `{"a":"x","a":"x"}`, map[string]string{"/a": "x"}, false, true},
+		{"another case", `{"A":"y"}`, map[string]string{"/a": "x"}, false, true},
+		{"another case besides", `{"a":"x","A":"y"}`, map[string]string{"/a": "x"}, false, true},
+		{"twice, and not asked for", `{"a":"x","b":1,"b":2}`, map[string]string{"/a": "x"}, true, true},
 		{"no JSON", `{"a":`, map[string]string{"/a": "nothing like it"}, false, true},
 	}
 	for _, tt := range tests {
