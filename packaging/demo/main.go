@@ -45,6 +45,9 @@ func run(ctx context.Context, command, desktop string) (err error) {
 	a, err := startAgent(ctx, c, desktop, log)
 	if err == nil {
 		err = show(ctx, c)
+		if err != nil && ctx.Err() != nil {
+			err = errors.New("interrupted") // what broke off with it is no news
+		}
 		err = errors.Join(err, a.stop())
 	}
 	if err != nil {
