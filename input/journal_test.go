@@ -180,3 +180,28 @@ func TestJournalRefusesLinks(t *testing.T) {
 		t.Errorf("the link's target is now %q, %v", data, err)
 	}
 }
+
+// Whatever the file holds, Recover ends with nothing held and a cleared journal.
+func FuzzRecover(f *testing.F) {
+	f.Add([]byte(`{"pid":1,"injecting":true,"buttons":[1,5],"keys":["shift","é"]}`))
+	f.Add([]byte(`{"pid":-1,"injecting":false,"keys":["a"]}`))
+	f.Add([]byte("  \n"))
+	f.Add([]byte(`{"injecting":true,"keys":[1]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "input.journal")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := &recorder.Driver{}
+		if _, err := input.Recover(t.Context(), d, path); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Held()) != 0 {
+			t.Errorf("pressed something: %q", d.Held())
+		}
+		n := len(d.Lines())
+		if _, err := input.Recover(t.Context(), d, path); err != nil || len(d.Lines()) != n {
+			t.Errorf("not cleared: %q, %v", d.Lines()[n:], err)
+		}
+	})
+}
