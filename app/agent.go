@@ -355,7 +355,7 @@ func (a *agent) askAtTerminal(ctx context.Context) {
 
 // fillStatus adds to the status what the server does not know.
 func (a *agent) fillStatus(st *bridge.Status) {
-	st.Backend, st.Reason = a.desk.Backend, a.desk.Reason
+	st.Backend, st.Reason, st.Display = a.desk.Backend, a.desk.Reason, a.desk.Display
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for name, state := range a.desk.Permissions(ctx) {

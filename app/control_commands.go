@@ -56,6 +56,9 @@ func writeStatus(w io.Writer, st bridge.Status) error {
 		backend += " (" + st.Reason + ")"
 	}
 	fmt.Fprintf(t, "backend\t%s\n", backend)
+	if st.Display != "" {
+		fmt.Fprintf(t, "display\t%s\n", st.Display)
+	}
 	state := "running"
 	if st.Paused {
 		state = "paused"
