@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -363,14 +361,7 @@ func TestServerDies(t *testing.T) {
 func TestServerHangs(t *testing.T) {
 	v := startDesk(t)
 	d := openDriver(t, v, true)
-	lock, err := os.ReadFile("/tmp/.X" + strings.TrimPrefix(v.Display(), ":") + "-lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(lock)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := serverPID(t, v)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
