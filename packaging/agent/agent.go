@@ -42,9 +42,9 @@ type Options struct {
 // Agent is a running one.
 type Agent struct {
 	Bin, State string
-	Host       string        // address:port that it serves on
-	Token      string        // of the default client
-	PID        int           //
+	Host       string // address:port that it serves on
+	Token      string // of the default client
+	PID        int
 	Took       time.Duration // from starting the process to its endpoint file
 
 	cmd  *exec.Cmd
