@@ -113,12 +113,7 @@ func TestGoSDK(t *testing.T) {
 // TestTypeScript runs the official TypeScript clients, each as a Node program of
 // its own in testdata.
 func TestTypeScript(t *testing.T) {
-	tools, err := npm.Install(t.Context())
-	if errors.Is(err, npm.ErrMissing) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
+	tools := npm.Require(t)
 	command, args := running.Connect()
 	overHTTP := map[string]any{"url": running.HTTP(), "token": running.Token}
 	overStdio := map[string]any{"command": command, "commandArgs": args}

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,6 +38,20 @@ var ErrMissing = errors.New("the npm packages are missing")
 type Tools struct {
 	Node string // the node command to run them with
 	Dir  string // the folder that holds node_modules
+}
+
+// Require is [Install] for a test: the test is skipped by name where the programs
+// cannot be had, or fails there when DRAWBRIDGE_NEED_NPM is set.
+func Require(t testing.TB) Tools {
+	t.Helper()
+	tools, err := Install(t.Context())
+	switch {
+	case errors.Is(err, ErrMissing) && os.Getenv("DRAWBRIDGE_NEED_NPM") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return tools
 }
 
 // Install makes sure that the packages are in build/npm under the module that
