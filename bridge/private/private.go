@@ -1,0 +1,124 @@
+// Package private reads and writes files that only their owner may see: opened
+// without following links, of the right owner and mode, replaced whole.
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir makes the directory (0700) if it is missing and checks one that exists.
+func Dir(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return check(path, &st, unix.S_IFDIR, "700")
+}
+
+// ReadFile reads a file of at most limit bytes. It refuses a link, a file of
+// another owner, and one that others may read or write. A missing file is
+// fs.ErrNotExist.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := open(path, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s is larger than %d bytes; that is no file of ours: move it away", path, limit)
+	}
+	return b, nil
+}
+
+// WriteFile replaces a file (0600) in one step: a reader sees the old content
+// or the new, also after a crash.
+func WriteFile(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	// CreateTemp makes it 0600.
+	if _, err = f.Write(content); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Lock takes the lock file at path for this process and waits for it. The
+// returned func gives it back.
+func Lock(path string) (unlock func(), err error) {
+	f, err := open(path, unix.O_RDWR|unix.O_CREAT)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+func open(path string, flags int) (*os.File, error) {
+	fd, err := unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
+		return nil, fmt.Errorf("%s is a link; a file of its own must stand there: remove the link", path)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), path)
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = check(path, &st, unix.S_IFREG, "600")
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func check(path string, st *unix.Stat_t, kind uint32, mode string) error {
+	what := map[uint32]string{unix.S_IFREG: "regular file", unix.S_IFDIR: "directory"}[kind]
+	switch {
+	case uint32(st.Mode)&unix.S_IFMT != kind:
+		return fmt.Errorf("%s is no %s: move it away", path, what)
+	case int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user (uid %d): move it away", path, st.Uid)
+	case uint32(st.Mode)&0o077 != 0:
+		return fmt.Errorf("%s may be read or written by others (mode %04o): chmod %s it, and take new tokens if somebody may have read it", path, uint32(st.Mode)&0o777, mode)
+	}
+	return nil
+}
