@@ -78,7 +78,7 @@ func agrees(values []string, header string, argument json.RawMessage, path strin
 	case len(values) == 0:
 		return fmt.Errorf("the argument %s is there and the header %s is not", path, header)
 	}
-	said, ok := decodeParamHeader(values[0])
+	said, ok := decodeHeader(values[0])
 	if !ok {
 		return fmt.Errorf("the header %s is not valid Base64 in its =?base64?…?=", header)
 	}
@@ -88,8 +88,8 @@ func agrees(values []string, header string, argument json.RawMessage, path strin
 	return nil
 }
 
-// decodeParamHeader undoes the wrapping of values that cannot be header text.
-func decodeParamHeader(v string) (string, bool) {
+// decodeHeader undoes the form =?base64?…?=, which carries what a header cannot.
+func decodeHeader(v string) (text string, ok bool) {
 	inner, ok := strings.CutPrefix(v, "=?base64?")
 	if !ok {
 		return v, true
@@ -99,6 +99,12 @@ func decodeParamHeader(v string) (string, bool) {
 	}
 	b, err := base64.StdEncoding.Strict().DecodeString(inner)
 	return string(b), err == nil
+}
+
+// headerSays reports whether a header carries exactly this text.
+func headerSays(v, text string) bool {
+	said, ok := decodeHeader(v)
+	return ok && said == text
 }
 
 // sameValue compares header text with a JSON string, boolean or number. Numbers

@@ -6,11 +6,8 @@ package endpoint
 import (
 	"context"
 	"errors"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -26,12 +23,12 @@ type Endpoint struct {
 	Host   string // address:port
 	Token  string // of a client
 
-	http  *http.Server
 	audit *audit.Log
+	end   context.CancelFunc
 	done  chan error // what serving ended with
 }
 
-// Serve serves the sources' tools with dir as the state folder, until Close.
+// Serve serves the sources' tools, with dir as the state folder, until Close.
 func Serve(ctx context.Context, dir string, sources ...bridge.Source) (_ *Endpoint, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -48,17 +45,32 @@ func Serve(ctx context.Context, dir string, sources ...bridge.Source) (_ *Endpoi
 	if err != nil {
 		return nil, err
 	}
-	records, err := audit.Open(filepath.Join(dir, "audit"), audit.Options{Log: log})
+	ln, _, err := bridge.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	ln, _, err := bridge.Listen("127.0.0.1:0")
+	records, err := audit.Open(filepath.Join(dir, "audit"), audit.Options{Log: log})
 	if err != nil {
-		return nil, errors.Join(err, records.Close())
+		return nil, errors.Join(err, ln.Close())
 	}
-	e := &Endpoint{Host: ln.Addr().String(), Token: secret, audit: records, done: make(chan error, 1)}
-	e.Server = bridge.New(bridge.Options{Log: log, Version: "test", Sources: sources, Gate: gate.New(gate.Options{Log: log}), Audit: records, Tokens: tokens})
-	e.http = &http.Server{Handler: e.Server.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	go func() { e.done <- e.http.Serve(ln) }()
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	e := &Endpoint{Host: ln.Addr().String(), Token: secret, audit: records, end: end, done: make(chan error, 1)}
+	e.Server = bridge.New(bridge.Options{
+		Log: log, Version: "test", Sources: sources,
+		Gate: gate.New(gate.Options{Log: log}), Audit: records, Tokens: tokens,
+	})
+	go func() { e.done <- e.Server.Serve(ctx, ln) }() // until Close
 	return e, nil
+}
+
+// WebSocket is the address of the websocket binding.
+func (e *Endpoint) WebSocket() string { return "ws://" + e.Host + "/mcp" }
+
+// HTTP is the address of the Streamable HTTP binding.
+func (e *Endpoint) HTTP() string { return "http://" + e.Host + "/mcp" }
+
+// Close ends the calls and connections, then the audit.
+func (e *Endpoint) Close() error {
+	e.end()
+	return errors.Join(<-e.done, e.audit.Close())
 }
