@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -133,21 +132,4 @@ func (s suite) run(ctx context.Context, url, revision, dir string) ([]Check, err
 		return nil, fmt.Errorf("the suite checked nothing (%w):\n%s", runErr, out)
 	}
 	return checks, nil
-}
-
-// The front is no way around the token.
-func TestWithoutToken(t *testing.T) {
-	e, err := endpoint.Serve(t.Context(), t.TempDir(), NewFixtures())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	res, err := http.Post(e.HTTP(), "application/json", strings.NewReader(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	if res.StatusCode != http.StatusUnauthorized {
-		t.Fatalf("got %s", res.Status)
-	}
 }
