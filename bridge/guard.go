@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"drawbridge/bridge/token"
 	"drawbridge/bridge/wire"
@@ -127,16 +126,14 @@ func (s *Server) authenticate(r *http.Request) (token.Entry, bool) {
 	if len(shown) != 1 {
 		return token.Entry{}, false
 	}
-	s.refreshTokens()
+	s.refreshTokens(0)
 	return s.opts.Tokens.Find(shown[0])
 }
 
-// refusals counts refused requests by reason. They are logged sparsely and
-// never audited: a stranger must not be able to fill either.
-type refusals struct{ n atomic.Int64 }
-
+// refuse answers a request that failed a check. Refusals are counted, logged
+// sparsely and never audited: a stranger must not be able to fill either.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, check, message string) {
-	if n := s.refused.n.Add(1); n == 1 || n%50 == 0 {
+	if n := s.refused.Add(1); n == 1 || n%50 == 0 {
 		s.opts.Log.Warn().Int64("refused", n).Str("check", check).Int("status", status).Str("remote", r.RemoteAddr).
 			Msg("refused a connection (told at the first and every 50th)")
 	}

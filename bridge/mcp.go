@@ -71,9 +71,10 @@ func stringsJSON(list []string) []byte {
 	return append(b, ']')
 }
 
-// handle serves one message. What takes long goes on in the background; the
-// outlet hears of the end.
-func (s *Server) handle(p *peer, out outlet, m *wire.Message) {
+// handle serves one message. If work is returned, it is a call that is accepted
+// and that the binding must run on a goroutine of its own; the outlet hears of
+// its end.
+func (s *Server) handle(p *peer, out outlet, m *wire.Message) (work func()) {
 	switch {
 	case m.IsResponse():
 		// Nothing is ever asked of a client.
@@ -81,10 +82,13 @@ func (s *Server) handle(p *peer, out outlet, m *wire.Message) {
 	case m.IsNotification():
 		s.handleNotification(p, out, m)
 	default:
-		if err := s.handleRequest(p, out, m); err != nil {
+		work, err := s.handleRequest(p, out, m)
+		if err != nil {
 			out.answer(wire.ErrorFrame(m.ID, err.Raw()), err.Code)
 		}
+		return work
 	}
+	return nil
 }
 
 func (s *Server) handleNotification(p *peer, out outlet, m *wire.Message) {
@@ -99,37 +103,37 @@ func (s *Server) handleNotification(p *peer, out outlet, m *wire.Message) {
 	out.drop()
 }
 
-func (s *Server) handleRequest(p *peer, out outlet, m *wire.Message) *wire.Error {
+func (s *Server) handleRequest(p *peer, out outlet, m *wire.Message) (work func(), err *wire.Error) {
 	modern := isModern(m)
 	if modern {
 		switch {
 		case m.Meta.ProtocolVersion == "" || len(m.Meta.Capabilities) == 0 || m.Meta.Capabilities[0] != '{':
-			return wire.Errorf(wire.CodeInvalidParams, "params._meta must hold %q and %q", wire.MetaProtocolVersion, wire.MetaClientCapabilities)
+			return nil, wire.Errorf(wire.CodeInvalidParams, "params._meta must hold %q and %q", wire.MetaProtocolVersion, wire.MetaClientCapabilities)
 		case m.Meta.ProtocolVersion != modernVersion:
-			return unsupported(m.Meta.ProtocolVersion)
+			return nil, unsupported(m.Meta.ProtocolVersion)
 		}
 	}
 	switch m.Method {
 	case "tools/call":
 		return s.handleCall(p, out, m, modern)
 	case "tools/list":
-		return s.handleList(p, out, m, modern)
+		return nil, s.handleList(p, out, m, modern)
 	case "server/discover":
 		s.answer(out, m.ID, true, s.discoverResult())
-		return nil
+		return nil, nil
 	case "subscriptions/listen":
-		return s.handleListen(p, out, m)
+		return nil, s.handleListen(p, out, m)
 	case "initialize":
 		if !modern {
-			return s.handleInitialize(p, out, m)
+			return nil, s.handleInitialize(p, out, m)
 		}
 	case "ping":
 		if !modern {
 			s.answer(out, m.ID, false, json.RawMessage(`{}`))
-			return nil
+			return nil, nil
 		}
 	}
-	return wire.Errorf(wire.CodeMethodNotFound, "Method not found: %s", clip(m.Method, 64))
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "Method not found: %s", clip(m.Method, 64))
 }
 
 // clip cuts a stranger's text for messages and records.

@@ -64,53 +64,50 @@ type caller struct {
 	ticks  int           // of the keep-alive's goroutine
 }
 
-func (s *Server) handleCall(p *peer, out outlet, m *wire.Message, modern bool) *wire.Error {
+// handleCall accepts a call, or answers why not.
+func (s *Server) handleCall(p *peer, out outlet, m *wire.Message, modern bool) (work func(), err *wire.Error) {
 	if m.Name == "" {
-		return wire.Errorf(wire.CodeInvalidParams, "params.name is missing")
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params.name is missing")
 	}
-	s.refreshTokens()
+	s.refreshTokens(tokenPatience)
 	c := &caller{peer: p, out: out, id: m.ID, token: m.Meta.ProgressToken, modern: modern}
-	images := imagesOf(m.Meta.Capabilities)
 	joined := s.join(c, p.token.Name, m)
 	if !joined {
-		var err *wire.Error
-		if c.run, err = s.newRun(c, m, images); err != nil {
-			return err
+		if c.run, err = s.newRun(c, m); err != nil {
+			return nil, err
 		}
 	}
 	ok, refusal := p.begin(m.ID, c.leave)
-	if !ok {
-		c.abandon(hungUp)
-		if !joined {
-			s.forget(c.run)
-		}
-		if refusal == nil || refusal.Code != wire.CodeRefused {
-			if refusal == nil {
-				out.drop()
-			}
-			return refusal
-		}
+	switch {
+	case ok && joined:
+		s.opts.Audit.Append(c.run.record(audit.Note, "joined by an identical call"))
+		return c.waitFor, nil
+	case ok:
+		return c.execute, nil
+	}
+	c.abandon(hungUp)
+	if !joined {
+		s.forget(c.run)
+	}
+	switch {
+	case refusal == nil:
+		out.drop()
+	case refusal.Code == wire.CodeRefused:
 		// A limit is told to the model, which can wait and try again.
 		s.answer(out, m.ID, modern, wire.ErrorResult(refusal.Message, ""))
-		return nil
+		refusal = nil
 	}
-	if joined {
-		s.opts.Audit.Append(c.run.record(audit.Note, "joined by an identical call"))
-		go c.waitFor()
-	} else {
-		go c.execute()
-	}
-	return nil
+	return nil, refusal
 }
 
-func (s *Server) newRun(c *caller, m *wire.Message, images Images) (*run, *wire.Error) {
+func (s *Server) newRun(c *caller, m *wire.Message) (*run, *wire.Error) {
 	r := &run{
 		srv:   s,
 		began: time.Now(),
 		done:  make(chan struct{}),
 		call: Call{
 			ID:            s.run + "-c" + strconv.FormatUint(s.calls.Add(1), 10),
-			Caller:        c.peer.caller(images),
+			Caller:        c.peer.caller(imagesOf(m.Meta.Capabilities)),
 			Tool:          m.Name,
 			Params:        m.Params,
 			Arguments:     m.Arguments,

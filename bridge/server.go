@@ -63,7 +63,9 @@ type Server struct {
 	run      string          // tells this process's ids from another's
 	calls    atomic.Uint64
 	conns    atomic.Uint64
-	refused  refusals
+	started  time.Time
+	looked   atomic.Int64 // when the tokens were last looked at, since started
+	refused  atomic.Int64
 	joins    joins
 	sessions sessions
 	upgrader websocket.Upgrader
@@ -110,6 +112,7 @@ func New(o Options) *Server {
 		info:     info,
 		infoMeta: append([]byte(`"`+wire.MetaServerInfo+`":`), info...),
 		run:      rand.Text()[:10],
+		started:  time.Now(),
 		links:    map[link]struct{}{},
 		clients:  map[string]*ClientStatus{},
 		runs:     map[*run]struct{}{},
@@ -245,8 +248,19 @@ func (s *Server) ReloadTokens() error {
 	return err
 }
 
-// refreshTokens is ReloadTokens for when the file did not change, mostly.
-func (s *Server) refreshTokens() {
+// tokenPatience is how long a call may rely on the last look at the tokens. A
+// revoked token is dropped at once by ReloadTokens; this is for when nobody
+// told.
+const tokenPatience = 100 * time.Millisecond
+
+// refreshTokens looks whether the tokens changed, unless that was done less than
+// patience ago.
+func (s *Server) refreshTokens(patience time.Duration) {
+	now := time.Since(s.started)
+	if now-time.Duration(s.looked.Load()) < patience {
+		return
+	}
+	s.looked.Store(int64(now))
 	changed, err := s.opts.Tokens.Refresh()
 	if err != nil {
 		s.opts.Log.Error().Err(err).Msg("the tokens cannot be read; nobody can connect until they can")

@@ -207,7 +207,9 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 		p = session.peer
 	}
 	out := newHTTPOut(s.opts.Limits.QueueBytes)
-	s.handle(p, out, m)
+	if work := s.handle(p, out, m); work != nil {
+		go work()
+	}
 	s.respond(w, r, p, out, m, modern)
 }
 

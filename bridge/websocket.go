@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"drawbridge/bridge/stop"
 	"drawbridge/bridge/token"
 	"drawbridge/bridge/wire"
 
@@ -25,8 +26,12 @@ type wsConn struct {
 	srv   *Server
 	ws    *websocket.Conn
 	peer  *peer
-	heard atomic.Bool   // something came since the last ping
-	ended chan struct{} // closed when the connection has ended
+	heard atomic.Bool    // something came since the last ping
+	ended chan struct{}  // closed when the connection has ended
+	baton chan struct{}  // who takes it reads
+	spare atomic.Bool    // a goroutine waits for the baton
+	byes  sync.WaitGroup // of shut
+	in    heardReader    // of whoever reads
 
 	mu      sync.Mutex // guards what follows
 	queue   []wire.Frame
@@ -45,7 +50,7 @@ func (s *Server) serveWebsocket(w http.ResponseWriter, r *http.Request) {
 		httpError(w, http.StatusBadRequest, wire.Errorf(wire.CodeRefused, "offer the websocket subprotocol mcp"))
 		return
 	}
-	c := &wsConn{srv: s, ended: make(chan struct{})}
+	c := &wsConn{srv: s, ended: make(chan struct{}), baton: make(chan struct{})}
 	c.peer = s.newPeer(entryOf(r), s.newConnID(), s.opts.Limits.ResultBytesWS)
 	if err := s.admit(c); err != nil {
 		httpError(w, http.StatusServiceUnavailable, err)
@@ -56,6 +61,7 @@ func (s *Server) serveWebsocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the upgrader has answered
 	}
+	ws.SetPongHandler(func(string) error { c.heard.Store(true); return nil })
 	c.mu.Lock()
 	c.ws = ws
 	early := c.dead // shut before there was a socket
@@ -65,8 +71,8 @@ func (s *Server) serveWebsocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	go c.ping()
-	c.read()
-	close(c.ended)
+	go c.serve()
+	<-c.ended
 	s.mu.Lock()
 	delete(s.legacy, c)
 	s.mu.Unlock()
@@ -75,40 +81,72 @@ func (s *Server) serveWebsocket(w http.ResponseWriter, r *http.Request) {
 	c.queue, c.queued = nil, 0
 	c.mu.Unlock()
 	c.peer.close(hungUp)
+	c.byes.Wait()
 	_ = ws.Close()
 	s.connClosed(c.peer.caller(ImagesUnknown))
 }
 
-// read serves frames until the connection ends.
-func (c *wsConn) read() {
-	c.ws.SetPongHandler(func(string) error { c.heard.Store(true); return nil })
-	var in heardReader
-	in.heard = &c.heard
+// serve reads frames until one is a call. Then another goroutine reads on, and
+// this one runs the call: a call never waits for a goroutine to wake, and the
+// reading, which can wait, does.
+func (c *wsConn) serve() {
+	for {
+		call := c.read()
+		if call == nil {
+			close(c.ended)
+			return
+		}
+		select {
+		case c.baton <- struct{}{}:
+		default:
+			go c.serve()
+		}
+		call()
+		// One goroutine stays to take over the reading.
+		if c.spare.Swap(true) {
+			return
+		}
+		select {
+		case <-c.baton:
+			c.spare.Store(false)
+		case <-c.ended:
+			return
+		}
+	}
+}
+
+// read serves frames until one is a call that is to be run, or the connection
+// ends: then it returns nil.
+func (c *wsConn) read() (call func()) {
 	for {
 		kind, r, err := c.ws.NextReader()
 		if err != nil {
-			return
+			return nil
 		}
 		if kind != websocket.TextMessage {
 			c.shut(websocket.CloseUnsupportedData, "MCP goes in text frames, one message each")
-			return
 		}
-		in.r = r
-		frame, err := wire.ReadMessage(&in, c.srv.opts.Limits.FrameBytes)
+		if c.over() {
+			continue // until the client says goodbye
+		}
+		c.in = heardReader{r, &c.heard}
+		frame, err := wire.ReadMessage(&c.in, c.srv.opts.Limits.FrameBytes)
 		var large *wire.ErrTooLarge
 		if errors.As(err, &large) {
 			c.answer(wire.TooLarge(large.Method(), large.ID(), large.Size(), large.Cap), 0)
 			continue
 		}
 		if err != nil {
-			return
+			return nil
 		}
 		m := new(wire.Message)
 		if err := wire.Parse(frame, m); err != nil {
 			c.answer(wire.ErrorFrame(m.ID, err.Raw()), err.Code)
 			continue
 		}
-		c.srv.handle(c.peer, c, m)
+		if call := c.srv.handle(c.peer, c, m); call != nil {
+			return call
+		}
 	}
 }
 
@@ -149,12 +187,6 @@ func (c *wsConn) ping() {
 
 // initialized marks a client of the initialize era: it hears of list changes.
 func (c *wsConn) initialized() {
-	c.mu.Lock()
-	dead := c.dead
-	c.mu.Unlock()
-	if dead {
-		return
-	}
 	c.srv.mu.Lock()
 	c.srv.legacy[c] = struct{}{}
 	c.srv.mu.Unlock()
@@ -254,21 +286,33 @@ func (c *wsConn) writePieces(f wire.Frame) error {
 	return w.Close()
 }
 
-// shut says why and closes. The goroutine ends within a second.
+// shut says why, cancels what is in flight, and closes: when the client has
+// said goodbye too, or after a second.
 func (c *wsConn) shut(code int, reason string) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.dead {
-		c.mu.Unlock()
 		return
 	}
 	c.dead = true
-	ws := c.ws
-	c.mu.Unlock()
-	if ws == nil {
+	if c.ws == nil {
 		return
 	}
-	go func() {
-		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
-		_ = ws.Close()
-	}()
+	c.byes.Go(func() {
+		c.peer.close(&stop.Error{Reason: stop.Cancelled, Message: reason})
+		_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
+		patience := time.NewTimer(time.Second)
+		defer patience.Stop()
+		select {
+		case <-c.ended:
+		case <-patience.C:
+		}
+		_ = c.ws.Close()
+	})
+}
+
+func (c *wsConn) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
 }
