@@ -57,7 +57,7 @@ func run(ctx context.Context, only string, quick bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{dir: dir, rounds: 7, round: time.Second}
+	b := &bench{dir: dir, rounds: 15, round: 400 * time.Millisecond}
 	if quick {
 		b.rounds, b.round = 2, 100*time.Millisecond
 	}

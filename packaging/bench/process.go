@@ -72,7 +72,7 @@ func batchOverhead(ctx context.Context, b *bench) (_ []row, err error) {
 	const pauses = batchWaits * waitMillis * time.Millisecond
 	var over []float64
 	var manys, ones []time.Duration
-	for range 3 * b.rounds {
+	for range 2 * b.rounds {
 		m, err := timed(many)
 		if err != nil {
 			return nil, err
@@ -228,7 +228,7 @@ func parseStat(text string) (pid, parent int, ok bool) {
 // time with a new state folder.
 func starts(ctx context.Context, b *bench) ([]row, error) {
 	var took []time.Duration
-	for i := range 2*b.rounds + 1 {
+	for i := range b.rounds {
 		begin := time.Now()
 		a, err := simulated(ctx, b, fmt.Sprintf("start%d", i), "")
 		if err != nil {
