@@ -52,6 +52,9 @@ type Options struct {
 	// Status, if set, fills in what the server does not know: backend,
 	// permissions, paused, pending, hosts, host_llm. It may add warnings.
 	Status func(*Status)
+	// ConnClosed, if set, is told when a caller's connection ended, besides the
+	// sources that are ConnObservers.
+	ConnClosed func(Caller)
 }
 
 // Server is the endpoint: one handler for every route, one pipeline for every
@@ -340,6 +343,9 @@ func (s *Server) connClosed(c Caller) {
 		if o, ok := source.(ConnObserver); ok {
 			o.ConnClosed(c)
 		}
+	}
+	if s.opts.ConnClosed != nil {
+		s.opts.ConnClosed(c)
 	}
 }
 

@@ -356,7 +356,7 @@ func (g *Gate) outcome(p *Pending, r *Request) Verdict {
 	if c == nil || time.Since(c.until) > g.opts.CoolDownMax {
 		c = &coolDown{length: g.opts.CoolDown}
 		g.cool[r.Client] = c
-	} else if time.Now().After(c.until) { // another denial of the same lot does not double
+	} else if !time.Now().Before(c.until) { // another denial of the same lot does not double
 		c.length = min(2*c.length, g.opts.CoolDownMax)
 	}
 	c.until = time.Now().Add(c.length)

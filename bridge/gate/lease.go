@@ -60,7 +60,7 @@ func (l *Lease) Acquire(ctx context.Context, client string, waiting func(holderN
 	}
 	l.mu.Lock()
 	if l.held {
-		who := l.holder
+		who := fmt.Sprintf("client %q", l.holder)
 		if len(l.waiting) >= l.queue {
 			l.mu.Unlock()
 			return nil, fmt.Errorf("%w: %d wait, and %s holds it", ErrLeaseQueueFull, l.queue, who)
