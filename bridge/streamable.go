@@ -3,6 +3,7 @@ package bridge
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
@@ -69,7 +70,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	session, release := s.sessions.use(s, id, entryOf(r))
 	if session == nil {
-		noSession(w)
+		noSession(w, nil)
 		return
 	}
 	defer release()
@@ -109,7 +110,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 	session, release := s.sessions.use(s, r.Header.Get(headerSession), entryOf(r))
 	if session == nil {
-		noSession(w)
+		noSession(w, nil)
 		return
 	}
 	release()
@@ -117,8 +118,9 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-func noSession(w http.ResponseWriter) {
-	httpError(w, http.StatusNotFound, wire.Errorf(wire.CodeInvalidRequest, "there is no such session (it ended, or another token made it); initialize again"))
+func noSession(w http.ResponseWriter, id json.RawMessage) {
+	err := wire.Errorf(wire.CodeInvalidRequest, "there is no such session (it ended, or another token made it); initialize again")
+	writeJSON(w, http.StatusNotFound, wire.ErrorFrame(id, err.Raw()))
 }
 
 // accepts reports whether the client takes a media type.
@@ -200,7 +202,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 		}
 		session, release := s.sessions.use(s, id, entryOf(r))
 		if session == nil {
-			noSession(w)
+			noSession(w, m.ID)
 			return
 		}
 		defer release()
@@ -281,17 +283,16 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *peer, out *h
 // statusOf maps a JSON-RPC error to HTTP. In the initialize era an answered
 // request is a 200 whatever the answer.
 func statusOf(code int, m *wire.Message, modern bool) int {
-	switch {
-	case code == 0 || !modern && m.IsRequest():
+	if m.IsRequest() && !modern {
 		return http.StatusOK
-	case code == wire.CodeMethodNotFound:
-		return http.StatusNotFound
-	case code == wire.CodeInternal:
-		return http.StatusInternalServerError
-	case code == wire.CodeRefused:
-		return http.StatusServiceUnavailable
 	}
-	return http.StatusBadRequest
+	switch code {
+	case wire.CodeMethodNotFound:
+		return http.StatusNotFound
+	case wire.CodeParse, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeHeaderMismatch, wire.CodeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK // a result, or a host's own error
 }
 
 // eventStream writes server-sent events.

@@ -20,10 +20,10 @@ func TestStart(t *testing.T) {
 		name, script      string
 		startErr, stopErr string // parts of the errors; empty means none
 	}{
-		{name: "serves and ends well", script: login + serve + `trap 'rm "$3/endpoint.json"; exit 0' TERM; ` + wait},
+		{name: "serves and ends well", script: `trap 'rm "$3/endpoint.json"; exit 0' TERM; ` + login + serve + wait},
 		{name: "ends at once", script: `echo no display >&2; exit 2`, startErr: "no display"},
 		{name: "has no token", script: serve + wait, startErr: "default.token"},
-		{name: "leaves its endpoint", script: login + serve + `trap 'exit 0' TERM; ` + wait, stopErr: "left endpoint.json"},
+		{name: "leaves its endpoint", script: `trap 'exit 0' TERM; ` + login + serve + wait, stopErr: "left endpoint.json"},
 		{name: "says nonsense", script: `echo '{' > "$3/endpoint.json"; ` + wait, startErr: "endpoint.json: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
