@@ -289,7 +289,8 @@ func statusOf(code int, m *wire.Message, modern bool) int {
 	switch code {
 	case wire.CodeMethodNotFound:
 		return http.StatusNotFound
-	case wire.CodeParse, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeHeaderMismatch, wire.CodeUnsupportedVersion:
+	case wire.CodeParse, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeHeaderMismatch,
+		wire.CodeMissingCapability, wire.CodeUnsupportedVersion:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK // a result, or a host's own error
