@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"drawbridge/bridge/wire"
@@ -33,9 +32,6 @@ func (c wsTransportConn) SessionID() string { return "" }
 func (c wsTransportConn) Read(context.Context) (jsonrpc.Message, error) {
 	b, err := c.ReadFrame(64 << 20)
 	if err != nil {
-		if strings.Contains(err.Error(), "use of closed") {
-			err = io.EOF
-		}
 		return nil, err
 	}
 	return jsonrpc.DecodeMessage(b)
