@@ -269,7 +269,6 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *peer, out *h
 			p.cancel(m.ID, hungUp)
 			_ = stream.start()
 		case state.final == nil:
-			s.writeDeadline(w)
 			w.WriteHeader(http.StatusAccepted)
 		case stream.started:
 			_ = stream.event(state.final)
@@ -295,6 +294,13 @@ func statusOf(code int, m *wire.Message, modern bool) int {
 		return http.StatusBadRequest
 	}
 	return http.StatusOK // a result, or a host's own error
+}
+
+// writeDeadline gives the client time to read what is written next. The HTTP
+// server takes it off again after the response.
+func (s *Server) writeDeadline(w http.ResponseWriter) {
+	// A writer without deadlines is a test's recorder.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.opts.Limits.WriteTimeout))
 }
 
 // eventStream writes server-sent events.
