@@ -519,13 +519,18 @@ func (k *clipboard) offer(ctx context.Context, text string) error {
 
 // delivered waits until the program with that connection has fetched the text.
 // Others may fetch too: clipboard managers do.
-func (k *clipboard) delivered(ctx context.Context, client uint32) error {
-	timer := time.NewTimer(pasteTimeout)
+func (k *clipboard) delivered(ctx context.Context, client uint32, timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
 		it, some, changed := k.fetchedBy(client)
 		if it {
-			return nil
+			// Handed over means written to our socket. The server must have read it
+			// before keys that go to it by another connection.
+			return k.conn.Do(ctx, func() error {
+				_, err := xproto.GetInputFocus(k.conn.Conn).Reply()
+				return err
+			})
 		}
 		select {
 		case <-changed:

@@ -4,7 +4,9 @@ package input
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/jezek/xgb/xproto"
 )
@@ -74,7 +76,16 @@ func (t *typing) paste(ctx context.Context, graphemes []string) error {
 	if err := d.chord(ctx, keys); err != nil {
 		return err
 	}
-	if err := d.clip.delivered(ctx, to.client); err != nil {
+	err = d.clip.delivered(ctx, to.client, pasteTimeout)
+	if errors.Is(err, errNotTaken) {
+		// Perhaps it is only busy. To give up then would be worse than to wait: it
+		// would paste what is put back.
+		if _, err := d.ping.wait(ctx, drainTimeout); err != nil {
+			return err
+		}
+		err = d.clip.delivered(ctx, to.client, convertTimeout)
+	}
+	if err != nil {
 		return err
 	}
 	t.done += len(text)
@@ -82,6 +93,9 @@ func (t *typing) paste(ctx context.Context, graphemes []string) error {
 	_, err = d.ping.wait(ctx, syncTimeout)
 	return err
 }
+
+// releaseTimeout bounds what must be done even after a cancel.
+const releaseTimeout = 3 * time.Second
 
 // chord presses keys in order and lets go of them in reverse, also when a press
 // fails.
@@ -95,7 +109,7 @@ func (d *x11Driver) chord(ctx context.Context, keys []Key) error {
 		}
 	}
 	// A cancel must not leave a key down.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	for i := pressed - 1; i >= 0; i-- {
 		if err2 := d.keyUp(ctx, keys[i]); err == nil {

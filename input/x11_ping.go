@@ -22,10 +22,10 @@ type pinger struct {
 	protocols, ping xproto.Atom
 
 	stamp uint32 // of the last ping
-	// unanswered are the windows that speak the protocol and did not answer, with
-	// the stamp of the ping that they owe. Qt 5 is such a toolkit.
-	unanswered map[xproto.Window]uint32
-	spoke      map[xproto.Window]bool // answered at least once
+	// mute are the windows that speak the protocol and never answered, with the
+	// stamp of the ping that they owe. Qt 5 is such a toolkit.
+	mute  map[xproto.Window]uint32
+	spoke map[xproto.Window]bool // answered at least once
 
 	mu      sync.Mutex
 	last    uint32        // stamp of the last answer; guarded by mu
@@ -34,10 +34,10 @@ type pinger struct {
 
 func newPinger() *pinger {
 	return &pinger{
-		stamp:      0x70000000, // far from real timestamps, which window managers use
-		unanswered: map[xproto.Window]uint32{},
-		spoke:      map[xproto.Window]bool{},
-		changed:    make(chan struct{}),
+		stamp:   0x70000000, // far from real timestamps, which window managers use
+		mute:    map[xproto.Window]uint32{},
+		spoke:   map[xproto.Window]bool{},
+		changed: make(chan struct{}),
 	}
 }
 
@@ -153,13 +153,11 @@ func (p *pinger) wait(ctx context.Context, timeout time.Duration) (bool, error) 
 }
 
 func (p *pinger) waitFor(ctx context.Context, w xproto.Window, timeout time.Duration) (bool, error) {
-	if owed, ok := p.unanswered[w]; ok {
-		last, _ := p.answered()
-		if last < owed {
-			// Mute, or so busy that waiting again would not help.
+	if owed, ok := p.mute[w]; ok {
+		if last, _ := p.answered(); last < owed {
 			return false, ctx.Err()
 		}
-		delete(p.unanswered, w)
+		delete(p.mute, w) // it was only slow
 		p.spoke[w] = true
 	}
 	p.stamp++
@@ -184,7 +182,9 @@ func (p *pinger) waitFor(ctx context.Context, w xproto.Window, timeout time.Dura
 		select {
 		case <-changed:
 		case <-timer.C:
-			p.unanswered[w] = stamp
+			if !p.spoke[w] {
+				p.mute[w] = stamp
+			}
 			return false, nil
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -210,7 +210,6 @@ func (p *pinger) drained(ctx context.Context, keys int) error {
 		timeout := pause
 		if p.spoke[t.window] {
 			timeout = drainTimeout
-			delete(p.unanswered, t.window)
 		}
 		start := time.Now()
 		ok, err := p.waitFor(ctx, t.window, timeout)

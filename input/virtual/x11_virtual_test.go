@@ -52,6 +52,9 @@ func start(t *testing.T, o Options) *Virtual {
 func TestStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "desk")
 	v := start(t, Options{Width: 800, Height: 600, Dir: dir})
+	if _, err := os.Stat(fmt.Sprintf("/tmp/.X11-unix/X%d", v.number)); err != nil {
+		t.Error(err)
+	}
 	c, err := x11.Dial(t.Context(), v.Display(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +112,7 @@ func TestStart(t *testing.T) {
 	default:
 		t.Error("Exited is open after Close")
 	}
-	for _, path := range []string{fmt.Sprintf("/tmp/.X%d-lock", v.number), filepath.Join(dir, "Xauthority")} {
+	for _, path := range []string{fmt.Sprintf("/tmp/.X11-unix/X%d", v.number), filepath.Join(dir, "Xauthority")} {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left: %v", path, err)
 		}
@@ -214,8 +217,8 @@ func TestDiesWithUs(t *testing.T) {
 			}
 		}
 	}
-	if _, err := os.Stat("/tmp/.X" + f[2] + "-lock"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the lock of display %s is left: %v", f[2], err)
+	if _, err := os.Stat("/tmp/.X11-unix/X" + f[2]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket of display %s is left: %v", f[2], err)
 	}
 }
 

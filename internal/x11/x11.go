@@ -90,8 +90,6 @@ func Dial(ctx context.Context, display string, handle func(xgb.Event)) (*Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("connect to the X display %s: %w", addr, err)
 	}
-	deadline, _ := ctx.Deadline()
-	nc.SetDeadline(deadline)
 	unhook := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	cookie := findCookie(addr, nc.RemoteAddr())
 	xc, err := xgb.NewConnNet(&setupConn{Conn: nc, setup: setupRequest(cookie)})
