@@ -439,7 +439,7 @@ func TestAllLeaveWithdraws(t *testing.T) {
 // postbox is an outlet that keeps what is sent to it.
 type postbox struct{ posted, answers chan string }
 
-func newPostbox() *postbox { return &postbox{make(chan string, 64), make(chan string, 1)} }
+func newPostbox() *postbox { return &postbox{make(chan string, 64), make(chan string, 4)} }
 
 func (p *postbox) answer(f wire.Frame, _ int) { p.answers <- string(f.Bytes()) }
 func (p *postbox) drop()                      { p.answers <- "" }

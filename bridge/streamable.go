@@ -340,7 +340,7 @@ func (e *eventStream) event(f wire.Frame) error {
 	for _, piece := range f {
 		// A line break in JSON is white space, but would end the data line.
 		for {
-			i := bytes.IndexAny(piece, "\r\n")
+			i := lineBreak(piece)
 			if i < 0 {
 				break
 			}
@@ -360,6 +360,19 @@ func (e *eventStream) event(f wire.Frame) error {
 		return err
 	}
 	return http.NewResponseController(e.w).Flush()
+}
+
+// lineBreak returns where the first CR or LF is, or -1. A large result has none,
+// and is searched fast.
+func lineBreak(b []byte) int {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		return bytes.IndexByte(b, '\r')
+	}
+	if j := bytes.IndexByte(b[:i], '\r'); j >= 0 {
+		return j
+	}
+	return i
 }
 
 // httpOut collects what is to be said in one HTTP response; its handler writes
