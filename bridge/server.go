@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log"
 	"net"
@@ -166,10 +167,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(ln) }()
+	var err error
 	select {
-	case err := <-failed:
-		s.Close(ctx)
-		return err
+	case err = <-failed:
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
@@ -177,10 +177,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.Close(grace)
 	_ = h.Shutdown(grace)
 	_ = h.Close()
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
+	if err == nil {
+		err = <-failed
 	}
-	return nil
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serving %s: %w", ln.Addr(), err)
 }
 
 // Close stops all calls, lets them be answered until ctx ends, and closes every

@@ -84,7 +84,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 		delete(s.legacy, out)
 		s.mu.Unlock()
 	}()
-	stream := &eventStream{w: w, timeout: s.opts.Limits.WriteTimeout}
+	stream := &eventStream{w: w, deadline: func() { s.writeDeadline(w) }}
 	if stream.start() != nil {
 		return
 	}
@@ -247,7 +247,7 @@ func headerText(v string) string {
 // respond writes what the outlet hears: one JSON body where the answer comes
 // first, else an event stream that ends with it.
 func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *peer, out *httpOut, m *wire.Message, modern bool) {
-	stream := &eventStream{w: w, timeout: s.opts.Limits.WriteTimeout}
+	stream := &eventStream{w: w, deadline: func() { s.writeDeadline(w) }}
 	for {
 		select {
 		case <-out.wake:
@@ -275,11 +275,12 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *peer, out *h
 			p.cancel(m.ID, hungUp)
 			_ = stream.start()
 		case state.final == nil:
+			s.writeDeadline(w)
 			w.WriteHeader(http.StatusAccepted)
 		case stream.started:
 			_ = stream.event(state.final)
 		default:
-			stream.deadline()
+			s.writeDeadline(w)
 			writeJSON(w, statusOf(state.code, m, modern), state.final)
 		}
 		return
@@ -303,14 +304,9 @@ func statusOf(code int, m *wire.Message, modern bool) int {
 
 // eventStream writes server-sent events.
 type eventStream struct {
-	w       http.ResponseWriter
-	timeout time.Duration
-	started bool
-}
-
-func (e *eventStream) deadline() {
-	// A writer without deadlines is a test's recorder.
-	_ = http.NewResponseController(e.w).SetWriteDeadline(time.Now().Add(e.timeout))
+	w        http.ResponseWriter
+	deadline func() // moves it on before each write
+	started  bool
 }
 
 func (e *eventStream) start() error {
