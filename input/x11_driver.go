@@ -3,6 +3,7 @@
 package input
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type x11Driver struct {
 	own     bool
 
 	remapped atomic.Bool // the keymap changed and must be read again
+	rewired  atomic.Bool // the same for the pointer's buttons
+	buttons  []byte      // what each button of the device counts as
 	keys     *keymap
 	original *keymap // as it was before we bound anything
 	pool     pool
@@ -86,6 +89,7 @@ func (d *x11Driver) setUp(ctx context.Context) error {
 		d.own = false // no room to bind anything
 	}
 	d.original = d.keys
+	d.rewired.Store(true)
 	return nil
 }
 
@@ -93,7 +97,9 @@ func (d *x11Driver) setUp(ctx context.Context) error {
 func (d *x11Driver) event(ev xgb.Event) {
 	switch e := ev.(type) {
 	case xproto.MappingNotifyEvent:
-		if e.Request == xproto.MappingKeyboard || e.Request == xproto.MappingModifier {
+		if e.Request == xproto.MappingPointer {
+			d.rewired.Store(true)
+		} else {
 			d.remapped.Store(true)
 		}
 	case xproto.ClientMessageEvent:
@@ -161,10 +167,31 @@ func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) erro
 		kind, what = xproto.ButtonRelease, "release"
 	}
 	d.wheel = wheel{}
-	if err := d.post(ctx, fake{kind: kind, detail: n}); err != nil {
+	n, err := d.device(ctx, n)
+	if err == nil {
+		err = d.post(ctx, fake{kind: kind, detail: n})
+	}
+	if err != nil {
 		return d.fail(fmt.Sprintf("%s the %s button", what, b), err)
 	}
 	return nil
+}
+
+// device returns the button of the device that counts as n: a left-handed person
+// has swapped some.
+func (d *x11Driver) device(ctx context.Context, n byte) (byte, error) {
+	if d.rewired.Swap(false) {
+		m, err := x11.Await(ctx, d.conn, xproto.GetPointerMapping(d.conn.Conn).Reply)
+		if err != nil {
+			d.rewired.Store(true)
+			return 0, err
+		}
+		d.buttons = m.Map
+	}
+	if i := bytes.IndexByte(d.buttons, n); i >= 0 {
+		return byte(i + 1), nil
+	}
+	return n, nil
 }
 
 func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
@@ -173,17 +200,21 @@ func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
 		return err
 	}
 	var events []fake
-	click := func(n int, forward, back byte) {
-		b := forward
-		if n < 0 {
-			b, n = back, -n
+	for _, w := range []struct {
+		n             int
+		forward, back byte
+	}{{ny, 5, 4}, {nx, 7, 6}} {
+		b := w.forward
+		if w.n < 0 {
+			b, w.n = w.back, -w.n
 		}
-		for range n {
+		if b, err = d.device(ctx, b); err != nil {
+			return d.fail("scroll", err)
+		}
+		for range w.n {
 			events = append(events, fake{kind: xproto.ButtonPress, detail: b}, fake{kind: xproto.ButtonRelease, detail: b})
 		}
 	}
-	click(ny, 5, 4)
-	click(nx, 7, 6)
 	if err := d.post(ctx, events...); err != nil {
 		return d.fail("scroll", err)
 	}
@@ -219,7 +250,10 @@ func (d *x11Driver) ReleaseStray(ctx context.Context) error {
 	var events []fake
 	// 8 and 9 have no bit in the pointer's state; to release what is not down
 	// does nothing.
-	for _, b := range []byte{1, 2, 3, 8, 9} {
+	for _, b := range x11Buttons {
+		if b, err = d.device(ctx, b); err != nil {
+			return d.fail("release what is held", err)
+		}
 		events = append(events, fake{kind: xproto.ButtonRelease, detail: b})
 	}
 	for code := 8; code < 256; code++ {

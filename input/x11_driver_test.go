@@ -82,6 +82,30 @@ func TestPointerEvents(t *testing.T) {
 	l.want(t)
 }
 
+// TestSwappedButtons clicks on the display of a left-handed person who likes the
+// wheel the other way round.
+func TestSwappedButtons(t *testing.T) {
+	need(t, "xmodmap", "x11-xserver-utils")
+	v := startDesk(t)
+	d := openDriver(t, v, false)
+	l := newLogger(t, v)
+	ctx := t.Context()
+	if err := errors.Join(d.Move(ctx, Point{300, 300}), d.Button(ctx, Left, true, 1), d.Button(ctx, Left, false, 1)); err != nil {
+		t.Fatal(err)
+	}
+	l.want(t, "M300,300/0", "P1@300,300/0", "R1/100")
+	cmd := exec.Command("xmodmap", "-e", "pointer = 3 2 1 5 4 6 7 8 9 10")
+	cmd.Env = v.Env()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("xmodmap: %v: %s", err, out)
+	}
+	eventually(t, "the driver hears of the buttons", d.rewired.Load)
+	if err := errors.Join(d.Button(ctx, Left, true, 1), d.Button(ctx, Left, false, 1), d.Scroll(ctx, 0, 53)); err != nil {
+		t.Fatal(err)
+	}
+	l.want(t, "P1@300,300/0", "R1/100", "P5@300,300/0", "R5/1000")
+}
+
 func TestWheelNotches(t *testing.T) {
 	for _, c := range []struct {
 		name  string
