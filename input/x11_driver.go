@@ -39,6 +39,11 @@ type x11Driver struct {
 	clip      *clipboard // made when first needed
 }
 
+var (
+	_ Driver = (*x11Driver)(nil)
+	_ Namer  = (*x11Driver)(nil)
+)
+
 // heldKey is what a Key call pressed, so that its release lets go of the same,
 // even when the layout changed meanwhile.
 type heldKey struct {
@@ -142,15 +147,24 @@ func (d *x11Driver) post(ctx context.Context, events ...fake) error {
 }
 
 func (d *x11Driver) Move(ctx context.Context, p Point) error {
-	x, y := math.Round(p.X), math.Round(p.Y)
-	if !(math.Abs(x) <= math.MaxInt16 && math.Abs(y) <= math.MaxInt16) {
-		return fmt.Errorf("move the pointer: (%g, %g) is no place on an X display", p.X, p.Y)
+	e, err := motion(p)
+	if err != nil {
+		return err
 	}
 	d.wheel = wheel{}
-	if err := d.post(ctx, fake{kind: xproto.MotionNotify, x: int16(x), y: int16(y)}); err != nil {
+	if err := d.post(ctx, e); err != nil {
 		return d.fail("move the pointer", err)
 	}
 	return nil
+}
+
+// motion is the event that moves the pointer to p, on the nearest pixel.
+func motion(p Point) (fake, error) {
+	x, y := math.Round(p.X), math.Round(p.Y)
+	if !(math.Abs(x) <= math.MaxInt16 && math.Abs(y) <= math.MaxInt16) {
+		return fake{}, fmt.Errorf("(%g, %g) is no place on an X display", p.X, p.Y)
+	}
+	return fake{kind: xproto.MotionNotify, x: int16(x), y: int16(y)}, nil
 }
 
 // x11Buttons are the button numbers that applications expect. 4 to 7 are the

@@ -78,7 +78,8 @@ func (p *pinger) answered() (uint32, <-chan struct{}) {
 // target is the window that has the keyboard.
 type target struct {
 	window xproto.Window // its top level that speaks the protocol; 0: none does
-	class  string        // WM_CLASS of the top level, for people and lists
+	class  string        // WM_CLASS of the top level
+	named  xproto.Window // the window that has it
 	client uint32        // identifies the program's connection
 }
 
@@ -108,9 +109,10 @@ func (p *pinger) focus(ctx context.Context) (target, error) {
 				t.window = w
 			}
 			if t.class == "" {
-				if cl, err := xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.AtomString, 0, 64).Reply(); err == nil {
-					t.class = classOf(cl.Value)
+				if t.class, err = classOf(c, w); err != nil {
+					return target{}, err
 				}
+				t.named = w
 			}
 			tree, err := xproto.QueryTree(c, w).Reply()
 			if isServerError(err) {
@@ -245,20 +247,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// classOf takes the class out of a WM_CLASS property: instance, zero, class, zero.
-func classOf(b []byte) string {
-	var parts []string
-	start := 0
-	for i, c := range b {
-		if c == 0 {
-			parts = append(parts, string(b[start:i]))
-			start = i + 1
-		}
-	}
-	if len(parts) < 2 {
-		return ""
-	}
-	return parts[1]
 }
