@@ -50,8 +50,10 @@ func (p *pinger) setUp(ctx context.Context, c *x11.Conn) error {
 		}
 	}
 	// Answers go to the root window, to whoever watches what happens below it.
-	return c.Do(ctx, xproto.ChangeWindowAttributesChecked(c.Conn, c.Root, xproto.CwEventMask,
-		[]uint32{xproto.EventMaskSubstructureNotify}).Check)
+	return c.Do(ctx, func() error {
+		return xproto.ChangeWindowAttributesChecked(c.Conn, c.Root, xproto.CwEventMask,
+			[]uint32{xproto.EventMaskSubstructureNotify}).Check()
+	})
 }
 
 // answer takes a message to the root window. The connection's goroutine calls it.
@@ -166,7 +168,9 @@ func (p *pinger) waitFor(ctx context.Context, w xproto.Window, timeout time.Dura
 	stamp := p.stamp
 	ev := xproto.ClientMessageEvent{Format: 32, Window: w, Type: p.protocols,
 		Data: xproto.ClientMessageDataUnionData32New([]uint32{uint32(p.ping), stamp, uint32(w), 0, 0})}
-	err := p.conn.Do(ctx, xproto.SendEventChecked(p.conn.Conn, false, w, 0, string(ev.Bytes())).Check)
+	err := p.conn.Do(ctx, func() error {
+		return xproto.SendEventChecked(p.conn.Conn, false, w, 0, string(ev.Bytes())).Check()
+	})
 	if isServerError(err) {
 		return false, nil // the window is gone
 	}
