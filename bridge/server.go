@@ -226,7 +226,7 @@ func (s *Server) stop(cause *stop.Error, which func(*run) bool) int {
 	s.mu.Lock()
 	var runs []*run
 	for r := range s.runs {
-		if which(r) {
+		if which(r) && r.ctx.Err() == nil { // else it has just ended, or is being stopped
 			runs = append(runs, r)
 		}
 	}
