@@ -160,11 +160,11 @@ func (s *x11Source) monitors() ([]Display, error) {
 		if m.Width == 0 || m.Height == 0 {
 			continue
 		}
-		name := fmt.Sprintf("monitor-%d", len(ds))
-		if n, err := xproto.GetAtomName(s.conn.Conn, m.Name).Reply(); err == nil {
-			name = n.Name
+		n, err := xproto.GetAtomName(s.conn.Conn, m.Name).Reply()
+		if err != nil {
+			return nil, err
 		}
-		d := display(name, m.X, m.Y, m.Width, m.Height)
+		d := display(n.Name, m.X, m.Y, m.Width, m.Height)
 		d.Index = len(ds)
 		ds = append(ds, d)
 	}
