@@ -54,11 +54,11 @@ type clipboard struct {
 	property  chan xproto.PropertyNotifyEvent // of our own window
 
 	mu        sync.Mutex
-	serving   map[xproto.Atom][]content // by selection that is ours; guarded by mu
-	since     map[xproto.Atom]xproto.Timestamp
-	transfers map[transferKey]*transfer // guarded by mu
-	fetches   map[uint32]int            // whole texts handed over, by program; guarded by mu
-	fetched   chan struct{}             // closed and replaced at each; guarded by mu
+	serving   map[xproto.Atom][]content        // by selection that is ours; guarded by mu
+	since     map[xproto.Atom]xproto.Timestamp // since when; guarded by mu
+	transfers map[transferKey]*transfer        // guarded by mu
+	fetches   map[uint32]int                   // whole texts handed over, by program; guarded by mu
+	fetched   chan struct{}                    // closed and replaced at each; guarded by mu
 }
 
 type clipboardAtoms struct {
@@ -312,8 +312,10 @@ func (k *clipboard) own(ctx context.Context, selection xproto.Atom, items []cont
 // by nothing.
 func (k *clipboard) time(ctx context.Context) (xproto.Timestamp, error) {
 	drain(k.property)
-	err := k.conn.Do(ctx, xproto.ChangePropertyChecked(k.conn.Conn, xproto.PropModeAppend, k.win, k.atom.buffer,
-		xproto.AtomString, 8, 0, nil).Check)
+	err := k.conn.Do(ctx, func() error {
+		return xproto.ChangePropertyChecked(k.conn.Conn, xproto.PropModeAppend, k.win, k.atom.buffer,
+			xproto.AtomString, 8, 0, nil).Check()
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -360,7 +362,9 @@ func (k *clipboard) save(ctx context.Context, selection xproto.Atom) ([]content,
 	if ours {
 		return mine, nil // what an earlier call put back
 	}
-	owner, err := x11.Await(ctx, k.conn, xproto.GetSelectionOwner(k.conn.Conn, selection).Reply)
+	owner, err := x11.Await(ctx, k.conn, func() (*xproto.GetSelectionOwnerReply, error) {
+		return xproto.GetSelectionOwner(k.conn.Conn, selection).Reply()
+	})
 	if err != nil || owner.Owner == 0 {
 		return nil, err
 	}
@@ -467,8 +471,10 @@ func (k *clipboard) convert(ctx context.Context, selection, target xproto.Atom, 
 
 // takeProperty reads and deletes what an owner put for us.
 func (k *clipboard) takeProperty(ctx context.Context) (*xproto.GetPropertyReply, error) {
-	return x11.Await(ctx, k.conn, xproto.GetProperty(k.conn.Conn, true, k.win, k.atom.buffer,
-		xproto.GetPropertyTypeAny, 0, keepBytes/4).Reply)
+	return x11.Await(ctx, k.conn, func() (*xproto.GetPropertyReply, error) {
+		return xproto.GetProperty(k.conn.Conn, true, k.win, k.atom.buffer,
+			xproto.GetPropertyTypeAny, 0, keepBytes/4).Reply()
+	})
 }
 
 // receive collects a content that comes in pieces.
@@ -588,7 +594,9 @@ func (k *clipboard) restore(ctx context.Context) error {
 	k.mu.Lock()
 	delete(k.serving, k.selection)
 	k.mu.Unlock()
-	if err := k.conn.Do(ctx, xproto.SetSelectionOwnerChecked(k.conn.Conn, 0, k.selection, since).Check); err != nil {
+	if err := k.conn.Do(ctx, func() error {
+		return xproto.SetSelectionOwnerChecked(k.conn.Conn, 0, k.selection, since).Check()
+	}); err != nil {
 		return fmt.Errorf("empty the clipboard again: %w", err)
 	}
 	return nil

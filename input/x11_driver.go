@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,14 @@ type x11Driver struct {
 	wheel     wheel
 	ping      *pinger
 	clip      *clipboard // made when first needed
+
+	posting sync.Mutex // keeps the events of one post together
 }
+
+var (
+	_ Driver = (*x11Driver)(nil)
+	_ Namer  = (*x11Driver)(nil)
+)
 
 // heldKey is what a Key call pressed, so that its release lets go of the same,
 // even when the layout changed meanwhile.
@@ -125,32 +133,53 @@ type fake struct {
 func press(code byte) fake   { return fake{kind: xproto.KeyPress, detail: code} }
 func release(code byte) fake { return fake{kind: xproto.KeyRelease, detail: code} }
 
-// post sends events in order and returns when the server has taken them.
+func (f fake) isRelease() bool {
+	return f.kind == xproto.KeyRelease || f.kind == xproto.ButtonRelease
+}
+
+// post sends events in order and returns when the server has taken them. When
+// ctx ends on the way, only releases still go out, so that nothing stays down.
 func (d *x11Driver) post(ctx context.Context, events ...fake) error {
 	if len(events) == 0 {
 		return nil
 	}
 	return d.conn.Do(ctx, func() error {
+		// A call that was given up while the server was stuck may be at it yet.
+		d.posting.Lock()
+		defer d.posting.Unlock()
 		c := d.conn.Conn
-		last := len(events) - 1
-		for _, e := range events[:last] {
-			xtest.FakeInput(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+		for _, e := range events[:len(events)-1] {
+			if ctx.Err() == nil || e.isRelease() {
+				xtest.FakeInput(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+			}
 		}
-		e := events[last]
+		e := events[len(events)-1]
+		if err := ctx.Err(); err != nil && !e.isRelease() {
+			return err
+		}
 		return xtest.FakeInputChecked(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0).Check()
 	})
 }
 
 func (d *x11Driver) Move(ctx context.Context, p Point) error {
-	x, y := math.Round(p.X), math.Round(p.Y)
-	if !(math.Abs(x) <= math.MaxInt16 && math.Abs(y) <= math.MaxInt16) {
-		return fmt.Errorf("move the pointer: (%g, %g) is no place on an X display", p.X, p.Y)
+	e, err := motion(p)
+	if err != nil {
+		return err
 	}
 	d.wheel = wheel{}
-	if err := d.post(ctx, fake{kind: xproto.MotionNotify, x: int16(x), y: int16(y)}); err != nil {
+	if err := d.post(ctx, e); err != nil {
 		return d.fail("move the pointer", err)
 	}
 	return nil
+}
+
+// motion is the event that moves the pointer to p, on the nearest pixel.
+func motion(p Point) (fake, error) {
+	x, y := math.Round(p.X), math.Round(p.Y)
+	if !(math.Abs(x) <= math.MaxInt16 && math.Abs(y) <= math.MaxInt16) {
+		return fake{}, fmt.Errorf("(%g, %g) is no place on an X display", p.X, p.Y)
+	}
+	return fake{kind: xproto.MotionNotify, x: int16(x), y: int16(y)}, nil
 }
 
 // x11Buttons are the button numbers that applications expect. 4 to 7 are the
@@ -181,7 +210,9 @@ func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) erro
 // has swapped some.
 func (d *x11Driver) device(ctx context.Context, n byte) (byte, error) {
 	if d.rewired.Swap(false) {
-		m, err := x11.Await(ctx, d.conn, xproto.GetPointerMapping(d.conn.Conn).Reply)
+		m, err := x11.Await(ctx, d.conn, func() (*xproto.GetPointerMappingReply, error) {
+			return xproto.GetPointerMapping(d.conn.Conn).Reply()
+		})
 		if err != nil {
 			d.rewired.Store(true)
 			return 0, err
@@ -222,7 +253,9 @@ func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
 }
 
 func (d *x11Driver) Pointer(ctx context.Context) (Point, error) {
-	p, err := x11.Await(ctx, d.conn, xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply)
+	p, err := x11.Await(ctx, d.conn, func() (*xproto.QueryPointerReply, error) {
+		return xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply()
+	})
 	if err != nil {
 		return Point{}, d.fail("read the pointer's place", err)
 	}
@@ -234,8 +267,12 @@ func (d *x11Driver) Pointer(ctx context.Context) (Point, error) {
 const syncTimeout = 100 * time.Millisecond
 
 func (d *x11Driver) Sync(ctx context.Context) error {
-	if _, err := d.ping.wait(ctx, syncTimeout); err != nil {
+	ok, err := d.ping.wait(ctx, syncTimeout)
+	if err != nil {
 		return d.fail("wait for the application", err)
+	}
+	if ok {
+		d.undrained = 0
 	}
 	return nil
 }
@@ -243,7 +280,9 @@ func (d *x11Driver) Sync(ctx context.Context) error {
 // ReleaseStray asks the server what is down and lets go of it. XTEST releases
 // only what XTEST pressed, so keys that the person holds stay down.
 func (d *x11Driver) ReleaseStray(ctx context.Context) error {
-	keys, err := x11.Await(ctx, d.conn, xproto.QueryKeymap(d.conn.Conn).Reply)
+	keys, err := x11.Await(ctx, d.conn, func() (*xproto.QueryKeymapReply, error) {
+		return xproto.QueryKeymap(d.conn.Conn).Reply()
+	})
 	if err != nil {
 		return d.fail("release what is held", err)
 	}
@@ -291,8 +330,10 @@ func (d *x11Driver) restoreKeymap(ctx context.Context) error {
 	}
 	m := d.original
 	rows := m.syms[(poolFirst-int(m.min))*m.perCode : (poolLast+1-int(m.min))*m.perCode]
-	err := d.conn.Do(ctx, xproto.ChangeKeyboardMappingChecked(d.conn.Conn, poolLast-poolFirst+1, poolFirst,
-		byte(m.perCode), rows).Check)
+	err := d.conn.Do(ctx, func() error {
+		return xproto.ChangeKeyboardMappingChecked(d.conn.Conn, poolLast-poolFirst+1, poolFirst,
+			byte(m.perCode), rows).Check()
+	})
 	if err != nil {
 		return d.fail("put the keymap back", err)
 	}

@@ -398,6 +398,38 @@ func TestServerHangs(t *testing.T) {
 	if _, err := d.Type(ctx, "text"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Type: %v", err)
 	}
+	// Until no more fits into the socket: then requests block, too.
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := d.Scroll(ctx, 0, maxNotches*notchPixels); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Scroll: %v", err)
+		}
+		cancel()
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := d.Pointer(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Pointer: %v", err)
+	}
+	if err := d.Sync(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Sync: %v", err)
+	}
+	if err := d.Key(ctx, "a", true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Key: %v", err)
+	}
+
+	// Once it runs again nothing is down, and the driver works.
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ReleaseStray(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := newLogger(t, v)
+	if err := errors.Join(d.Move(t.Context(), Point{300, 300}), d.Key(t.Context(), "a", true), d.Key(t.Context(), "a", false)); err != nil {
+		t.Fatal(err)
+	}
+	l.want(t, "M300,300/0", "K38/0", "k38/0")
 }
 
 func TestOpenX11Refuses(t *testing.T) {

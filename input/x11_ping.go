@@ -50,8 +50,10 @@ func (p *pinger) setUp(ctx context.Context, c *x11.Conn) error {
 		}
 	}
 	// Answers go to the root window, to whoever watches what happens below it.
-	return c.Do(ctx, xproto.ChangeWindowAttributesChecked(c.Conn, c.Root, xproto.CwEventMask,
-		[]uint32{xproto.EventMaskSubstructureNotify}).Check)
+	return c.Do(ctx, func() error {
+		return xproto.ChangeWindowAttributesChecked(c.Conn, c.Root, xproto.CwEventMask,
+			[]uint32{xproto.EventMaskSubstructureNotify}).Check()
+	})
 }
 
 // answer takes a message to the root window. The connection's goroutine calls it.
@@ -78,7 +80,8 @@ func (p *pinger) answered() (uint32, <-chan struct{}) {
 // target is the window that has the keyboard.
 type target struct {
 	window xproto.Window // its top level that speaks the protocol; 0: none does
-	class  string        // WM_CLASS of the top level, for people and lists
+	class  string        // WM_CLASS of the top level
+	named  xproto.Window // the window that has it
 	client uint32        // identifies the program's connection
 }
 
@@ -108,9 +111,10 @@ func (p *pinger) focus(ctx context.Context) (target, error) {
 				t.window = w
 			}
 			if t.class == "" {
-				if cl, err := xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.AtomString, 0, 64).Reply(); err == nil {
-					t.class = classOf(cl.Value)
+				if t.class, err = classOf(c, w); err != nil {
+					return target{}, err
 				}
+				t.named = w
 			}
 			tree, err := xproto.QueryTree(c, w).Reply()
 			if isServerError(err) {
@@ -164,7 +168,9 @@ func (p *pinger) waitFor(ctx context.Context, w xproto.Window, timeout time.Dura
 	stamp := p.stamp
 	ev := xproto.ClientMessageEvent{Format: 32, Window: w, Type: p.protocols,
 		Data: xproto.ClientMessageDataUnionData32New([]uint32{uint32(p.ping), stamp, uint32(w), 0, 0})}
-	err := p.conn.Do(ctx, xproto.SendEventChecked(p.conn.Conn, false, w, 0, string(ev.Bytes())).Check)
+	err := p.conn.Do(ctx, func() error {
+		return xproto.SendEventChecked(p.conn.Conn, false, w, 0, string(ev.Bytes())).Check()
+	})
 	if isServerError(err) {
 		return false, nil // the window is gone
 	}
@@ -245,20 +251,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// classOf takes the class out of a WM_CLASS property: instance, zero, class, zero.
-func classOf(b []byte) string {
-	var parts []string
-	start := 0
-	for i, c := range b {
-		if c == 0 {
-			parts = append(parts, string(b[start:i]))
-			start = i + 1
-		}
-	}
-	if len(parts) < 2 {
-		return ""
-	}
-	return parts[1]
 }

@@ -149,7 +149,8 @@ func (c *Conn) Close() {
 // Await runs f, which makes requests on c and waits for their replies, and
 // returns what it returns; or earlier, when ctx ends or the server dies. f then
 // ends by itself as soon as the server answers or c is closed, so it must not
-// write to anything that its caller still uses.
+// write to anything that its caller still uses. The requests must be made inside
+// f: a server that reads nothing blocks them too.
 func Await[T any](ctx context.Context, c *Conn, f func() (T, error)) (T, error) {
 	type result struct {
 		v   T
