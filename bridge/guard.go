@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"drawbridge/bridge/token"
 	"drawbridge/bridge/wire"
@@ -29,9 +28,6 @@ type entryKey struct{}
 // against the same checks in the same order: Host, Origin, token, role.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Each response moves it on while it is written. The last one's must not
-		// stand: connections are used again.
-		s.writeDeadline(w)
 		if !s.hostAllowed(r.Host) {
 			s.refuse(w, r, http.StatusForbidden, "host", "the Host header names no loopback address; reach the agent as 127.0.0.1 or localhost, or add the name to allowed_hosts")
 			return
@@ -57,12 +53,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), entryKey{}, entry)))
 	})
-}
-
-// writeDeadline gives the client time to read what is written next.
-func (s *Server) writeDeadline(w http.ResponseWriter) {
-	// A writer without deadlines is a test's recorder.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.opts.Limits.WriteTimeout))
 }
 
 // entryOf returns the token's entry that the guard found.

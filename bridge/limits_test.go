@@ -1,13 +1,11 @@
 package bridge
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"runtime"
 	"slices"
@@ -239,42 +237,6 @@ func TestPings(t *testing.T) {
 	}
 	// It reads no more, and so answers no more pings.
 	eventually(t, func() bool { return r.Status().Clients[0].Connections == 0 })
-}
-
-// TestConnectionsAreUsedAgain: the time that one response had to be written in
-// is not held against the next on the same connection.
-func TestConnectionsAreUsedAgain(t *testing.T) {
-	const timeout = 50 * time.Millisecond
-	r := newRig(t, func(o *Options) { o.Limits.WriteTimeout = timeout })
-	r.source.add("slow", func(context.Context, *Call) Answer {
-		time.Sleep(2 * timeout)
-		return Answer{Result: json.RawMessage(`{"content":[]}`)}
-	})
-	c, err := net.Dial("tcp", r.http.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	in := bufio.NewReader(c)
-	body := callFrame("5", "slow", `{}`)
-	body = body[:len(body)-2] + `,"_meta":{"` + wire.MetaProtocolVersion + `":"2026-07-28","` + wire.MetaClientCapabilities + `":{}}}}`
-	for range 3 {
-		fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nAccept: */*\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: slow\r\nContent-Length: %d\r\n\r\n%s", r.token, len(body), body)
-		resp, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), `"content":[]`) {
-			t.Fatalf("%d %s, %v", resp.StatusCode, b, err)
-		}
-		time.Sleep(2 * timeout)
-		fmt.Fprintf(c, "GET /nowhere HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", r.token)
-		if resp, err = http.ReadResponse(in, nil); err != nil || resp.StatusCode != 404 {
-			t.Fatal(resp, err)
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-	}
 }
 
 func TestServe(t *testing.T) {

@@ -3,7 +3,6 @@ package bridge
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -174,6 +173,14 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 		fail(http.StatusBadRequest, err)
 		return
 	}
+	if modern && m.Method == "tools/call" {
+		if tool, ok := s.lookup(entryOf(r).Name, m.Name); ok {
+			if err := checkParamHeaders(r.Header, tool.tool.Definition, m.Arguments); err != nil {
+				fail(http.StatusBadRequest, wire.Errorf(wire.CodeHeaderMismatch, "%s", err))
+				return
+			}
+		}
+	}
 	p := (*peer)(nil)
 	switch {
 	case modern:
@@ -223,25 +230,12 @@ func checkHeaders(h http.Header, m *wire.Message, modern bool) *wire.Error {
 		return wire.Errorf(wire.CodeHeaderMismatch, "the header %s does not say what params._meta says", headerVersion)
 	case m.IsRequest() && h.Get(headerMethod) != m.Method:
 		return wire.Errorf(wire.CodeHeaderMismatch, "the header %s does not name the body's method", headerMethod)
-	case m.Method == "tools/call" && headerText(h.Get(headerName)) != m.Name:
+	case m.Method == "tools/call" && !headerSays(h.Get(headerName), m.Name):
 		return wire.Errorf(wire.CodeHeaderMismatch, "the header %s does not name the body's tool", headerName)
 	case m.IsRequest() && m.Meta.ProtocolVersion == "":
 		return wire.Errorf(wire.CodeInvalidParams, "params._meta must hold %q and %q", wire.MetaProtocolVersion, wire.MetaClientCapabilities)
 	}
 	return nil
-}
-
-// headerText decodes a header value of the form =?base64?…?=, which carries what
-// a header cannot.
-func headerText(v string) string {
-	if inner, ok := strings.CutPrefix(v, "=?base64?"); ok {
-		if inner, ok = strings.CutSuffix(inner, "?="); ok {
-			if b, err := base64.StdEncoding.DecodeString(inner); err == nil {
-				return string(b)
-			}
-		}
-	}
-	return v
 }
 
 // respond writes what the outlet hears: one JSON body where the answer comes
@@ -275,7 +269,6 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *peer, out *h
 			p.cancel(m.ID, hungUp)
 			_ = stream.start()
 		case state.final == nil:
-			s.writeDeadline(w)
 			w.WriteHeader(http.StatusAccepted)
 		case stream.started:
 			_ = stream.event(state.final)
@@ -296,10 +289,18 @@ func statusOf(code int, m *wire.Message, modern bool) int {
 	switch code {
 	case wire.CodeMethodNotFound:
 		return http.StatusNotFound
-	case wire.CodeParse, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeHeaderMismatch, wire.CodeUnsupportedVersion:
+	case wire.CodeParse, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeHeaderMismatch,
+		wire.CodeMissingCapability, wire.CodeUnsupportedVersion:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK // a result, or a host's own error
+}
+
+// writeDeadline gives the client time to read what is written next. The HTTP
+// server takes it off again after the response.
+func (s *Server) writeDeadline(w http.ResponseWriter) {
+	// A writer without deadlines is a test's recorder.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.opts.Limits.WriteTimeout))
 }
 
 // eventStream writes server-sent events.
