@@ -160,11 +160,13 @@ func (s *x11Source) monitors() ([]Display, error) {
 		if m.Width == 0 || m.Height == 0 {
 			continue
 		}
-		name := fmt.Sprintf("monitor-%d", len(ds))
-		if n, err := xproto.GetAtomName(s.conn.Conn, m.Name).Reply(); err == nil {
-			name = n.Name
+		// Not a made-up name where this fails: to whoever compares, a server that
+		// dies right here would look like another display.
+		name, err := xproto.GetAtomName(s.conn.Conn, m.Name).Reply()
+		if err != nil {
+			return nil, err
 		}
-		d := display(name, m.X, m.Y, m.Width, m.Height)
+		d := display(name.Name, m.X, m.Y, m.Width, m.Height)
 		d.Index = len(ds)
 		ds = append(ds, d)
 	}
