@@ -28,6 +28,9 @@ ci: lint darwin test ## what must be green before anything lands
 bench: deps ## the figures of the README, as ratios measured in one run
 	$(GO) run ./packaging/bench
 
+fuzz: ## every fuzz target for FUZZTIME (30s) each
+	packaging/fuzz.sh
+
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt would change: $$out"; exit 1; fi
 	$(GO) vet ./...
