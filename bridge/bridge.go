@@ -29,11 +29,12 @@ type Caller struct {
 // Call is one tools/call on its way. The raw fields alias the received frame
 // and must not be changed.
 type Call struct {
-	ID        string // ours; the audit's id, not the JSON-RPC one
-	Caller    Caller
-	Tool      string          // the name as listed
-	Params    json.RawMessage // the params object exactly as received
-	Arguments json.RawMessage // its arguments member exactly as received; nil when absent
+	ID         string // ours; the audit's id, not the JSON-RPC one
+	Caller     Caller
+	Tool       string          // the name as listed
+	SourceTool string          // the name as the source names it
+	Params     json.RawMessage // the params object exactly as received
+	Arguments  json.RawMessage // its arguments member exactly as received; nil when absent
 	// Notify sends a notification to the caller while the call runs; raw params.
 	Notify func(method string, params json.RawMessage)
 	// ProgressToken is the caller's, raw; nil when it gave none.
@@ -96,6 +97,9 @@ type HostStatus struct {
 	Kind  string `json:"kind"`
 	State string `json:"state"`
 	Tools int    `json:"tools"`
+	// Reason says why it is down, Asking what it itself asks somebody, by call.
+	Reason string            `json:"reason,omitempty"`
+	Asking map[string]string `json:"asking,omitempty"`
 }
 
 // ClientStatus is one entry of /status.clients.
