@@ -60,7 +60,7 @@ func (s *Set) Attach(w http.ResponseWriter, r *http.Request, token string) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		http.Error(w, "the agent is ending", http.StatusServiceUnavailable)
+		http.Error(w, errEnding.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	s.jobs.Add(1)
@@ -152,7 +152,7 @@ func (s *Set) admit(a attachment) (*Host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errors.New("the agent is ending")
+		return nil, errEnding
 	}
 	if h := s.hosts[base]; h != nil && h.config.Kind() != KindAttached {
 		return nil, fmt.Errorf("the name %s is that of a host in the configuration", base)

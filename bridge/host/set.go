@@ -41,7 +41,7 @@ type Options struct {
 type Set struct {
 	opts   Options
 	ctx    context.Context // ends with the set
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	jobs   sync.WaitGroup // connections and those who keep them
 
 	mu       sync.Mutex // guards what follows, and the fields of Host that say so
@@ -69,9 +69,9 @@ func NewSet(o Options) (*Set, error) {
 		hosts: map[string]*Host{}, ordinals: map[string]int{}, owners: map[string]string{},
 		known: map[string]map[string][32]byte{},
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if err := s.Configure(o.Main, o.Hosts); err != nil {
-		s.cancel()
+		s.cancel(err)
 		return nil, err
 	}
 	return s, nil
@@ -160,12 +160,14 @@ func (s *Set) end(h *Host, why error) {
 	}
 }
 
+var errEnding = errors.New("the agent is ending")
+
 // Close ends every host and waits: children are gone when it returns.
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.cancel()
+	s.cancel(errEnding)
 	s.jobs.Wait()
 }
 
