@@ -90,9 +90,6 @@ func (s *Set) Attach(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	err = h.serve(h.ctx, pipe, hello.ProtocolVersion == modernVersion, attachTime)
-	if errors.Is(err, errReplaced) {
-		pipe.bye(CloseReplaced, err.Error())
-	}
 	h.log().Info().Err(err).Msg("host is gone")
 	s.detach(h)
 }

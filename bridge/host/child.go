@@ -63,6 +63,14 @@ func startChild(c Command, limit int64, log zerolog.Logger) (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w; give the command's full path, or install it", c.Path, err)
 	}
+	if c.Dir != "" {
+		// A failed start would not say that it was the folder.
+		if st, err := os.Stat(c.Dir); err != nil {
+			return nil, fmt.Errorf("start %s: cwd: %w", c.Path, err)
+		} else if !st.IsDir() {
+			return nil, fmt.Errorf("start %s: cwd: %s is no folder", c.Path, c.Dir)
+		}
+	}
 	cmd := exec.Command("/bin/sh", append([]string{"-c", watch, c.Path, path}, c.Args...)...)
 	cmd.Dir = c.Dir
 	cmd.Env = os.Environ()

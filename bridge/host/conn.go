@@ -35,6 +35,9 @@ const (
 // ErrGone is wrapped by every error that says that the connection ended.
 var ErrGone = errors.New("the host is gone")
 
+// errUnsent tells beside ErrGone that the request never left.
+var errUnsent = errors.New("nothing was sent")
+
 // Events are what a connection tells its owner. Each is called from the
 // connection's reading goroutine and must return at once; nil means ignored.
 type Events struct {
@@ -311,7 +314,7 @@ func (c *Conn) roundTrip(ctx context.Context, q *request, method, name string, f
 	if c.open == nil {
 		c.mu.Unlock()
 		<-c.closed
-		return reply{err: c.closeErr}
+		return reply{err: fmt.Errorf("%w: %w", errUnsent, c.closeErr)}
 	}
 	if len(c.open) >= maxInFlight {
 		c.mu.Unlock()
@@ -324,6 +327,9 @@ func (c *Conn) roundTrip(ctx context.Context, q *request, method, name string, f
 
 	if err := c.pipe.Send(ctx, Outgoing{ID: id, Method: method, Name: name, Frame: frame(id)}); err != nil {
 		if c.drop(id) {
+			if errors.Is(err, ErrGone) {
+				err = fmt.Errorf("%w: %w", errUnsent, err)
+			}
 			return reply{err: fmt.Errorf("send %s: %w", method, err)}
 		}
 		return <-q.reply // it ended meanwhile, and that says more

@@ -140,6 +140,8 @@ func (h *Host) explain(err error) bridge.Answer {
 		return a
 	case errors.As(err, &large):
 		return failed(fmt.Sprintf("the tool ran, but its result has %d bytes and at most %d are taken from a host: ask for less at a time", large.Size(), large.Cap))
+	case errors.Is(err, errUnsent):
+		return failed(fmt.Sprintf("host %s is not connected; nothing was run", h.name))
 	case errors.Is(err, ErrGone):
 		return failed(fmt.Sprintf("the connection to host %s ended while the call ran (%v); whether it had its effect is not known: look before you repeat it", h.name, err))
 	}
@@ -213,6 +215,13 @@ func (h *Host) serve(ctx context.Context, pipe Pipe, probe bool, limit time.Dura
 		return err
 	}
 	defer conn.Close()
+	if ws, ok := pipe.(*wsPipe); ok {
+		defer func() {
+			if errors.Is(context.Cause(ctx), errReplaced) {
+				ws.bye(CloseReplaced, errReplaced.Error())
+			}
+		}()
+	}
 	tools, notes, err := h.list(ctx, conn, peer, limit)
 	if err != nil {
 		return err
