@@ -194,7 +194,8 @@ func CheckName(name string) error {
 }
 
 // Add makes a token and returns it. It cannot be shown again: only its hash is
-// kept. Images is yes, no or empty. A name that is taken is ErrExists.
+// kept. Images is yes, no or empty. A name that this role has already is
+// ErrExists.
 func (s *Store) Add(name string, role Role, images string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -212,7 +213,7 @@ func (s *Store) Add(name string, role Role, images string) (string, error) {
 	token := base64.RawURLEncoding.EncodeToString(b[:])
 	hash := sha256.Sum256([]byte(token))
 	err := s.edit(func(f *file) error {
-		if slices.ContainsFunc(f.Tokens, func(e Entry) bool { return e.Name == name }) {
+		if slices.ContainsFunc(f.Tokens, func(e Entry) bool { return e.Name == name && e.Role == role }) {
 			return fmt.Errorf("%q: %w; revoke it first", name, ErrExists)
 		}
 		f.Tokens = append(f.Tokens, Entry{Name: name, Role: role, Hash: hex.EncodeToString(hash[:]), Images: images, Created: time.Now().UTC().Truncate(time.Second)})
@@ -224,11 +225,11 @@ func (s *Store) Add(name string, role Role, images string) (string, error) {
 	return token, nil
 }
 
-// Revoke removes a token by name. ErrUnknown if there is none.
-func (s *Store) Revoke(name string) error {
+// Revoke removes a token by name and role. ErrUnknown if there is none.
+func (s *Store) Revoke(name string, role Role) error {
 	return s.edit(func(f *file) error {
 		n := len(f.Tokens)
-		f.Tokens = slices.DeleteFunc(f.Tokens, func(e Entry) bool { return e.Name == name })
+		f.Tokens = slices.DeleteFunc(f.Tokens, func(e Entry) bool { return e.Name == name && e.Role == role })
 		if len(f.Tokens) == n {
 			return fmt.Errorf("%q: %w", name, ErrUnknown)
 		}
@@ -282,7 +283,7 @@ func (s *Store) EnsureDefault() error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the token for local use: %w", err)
 	}
-	if err := s.Revoke(DefaultName); err != nil && !errors.Is(err, ErrUnknown) {
+	if err := s.Revoke(DefaultName, Client); err != nil && !errors.Is(err, ErrUnknown) {
 		return err
 	}
 	token, err := s.Add(DefaultName, Client, "")

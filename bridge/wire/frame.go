@@ -46,9 +46,12 @@ func orNull(id json.RawMessage) []byte {
 	return id
 }
 
-// ResultFrame answers the request with this id.
-func ResultFrame(id, result json.RawMessage) Frame {
-	return Frame{frameID, orNull(id), frameResult, result, frameEnd}
+// ResultFrame answers the request with this id. The result may come in pieces.
+func ResultFrame(id json.RawMessage, result ...[]byte) Frame {
+	f := make(Frame, 0, 4+len(result))
+	f = append(f, frameID, orNull(id), frameResult)
+	f = append(f, result...)
+	return append(f, frameEnd)
 }
 
 // ErrorFrame answers the request with this id (nil: none could be told) with a

@@ -257,7 +257,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 // that the model reads it, else an error.
 func TooLarge(method string, id json.RawMessage, size, limit int64) Frame {
 	text := fmt.Sprintf("the message has %d bytes, over the cap of %d bytes on this connection; it was not taken: send or ask for less at a time", size, limit)
-	if method == "tools/call" {
+	if method == "tools/call" && id != nil {
 		return ResultFrame(id, ErrorResult(text, ""))
 	}
 	return ErrorFrame(id, Errorf(CodeInvalidRequest, "%s", text).Raw())

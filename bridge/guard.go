@@ -1,0 +1,159 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drawbridge/bridge/token"
+	"drawbridge/bridge/wire"
+
+	"github.com/gorilla/websocket"
+)
+
+// routes names the role that each route is for. A path that is not here does
+// not exist, which only a valid token gets to know.
+var routes = map[string]token.Role{
+	"/mcp":    token.Client,
+	"/status": token.Client,
+}
+
+type entryKey struct{}
+
+// guard holds every request, to whatever path and for whatever protocol,
+// against the same checks in the same order: Host, Origin, token, role.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.hostAllowed(r.Host) {
+			s.refuse(w, r, http.StatusForbidden, "host", "the Host header names no loopback address; reach the agent as 127.0.0.1 or localhost, or add the name to allowed_hosts")
+			return
+		}
+		if !s.originAllowed(r) {
+			s.refuse(w, r, http.StatusForbidden, "origin", "web pages may not use the agent; a page of yours can be let in with allowed_origins")
+			return
+		}
+		entry, ok := s.authenticate(r)
+		if !ok {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			s.refuse(w, r, http.StatusUnauthorized, "token", "no valid token; send Authorization: Bearer TOKEN, or offer the websocket subprotocol bearer.TOKEN; drawbridge client add NAME makes one")
+			return
+		}
+		role, known := routes[r.URL.Path]
+		if known && entry.Role != role {
+			s.refuse(w, r, http.StatusForbidden, "role", fmt.Sprintf("this is a %s token, and %s is for %ss", entry.Role, r.URL.Path, role))
+			return
+		}
+		if !known {
+			httpError(w, http.StatusNotFound, wire.Errorf(wire.CodeRefused, "there is nothing here; MCP is at /mcp"))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), entryKey{}, entry)))
+	})
+}
+
+// entryOf returns the token's entry that the guard found.
+func entryOf(r *http.Request) token.Entry {
+	e, _ := r.Context().Value(entryKey{}).(token.Entry)
+	return e
+}
+
+// hostAllowed takes loopback names and addresses with any port, because SSH
+// forwards change it, and names from the configuration.
+func (s *Server) hostAllowed(hostport string) bool {
+	host, port := hostport, ""
+	if strings.HasSuffix(hostport, "]") || !strings.Contains(hostport, ":") {
+		host = hostport
+	} else {
+		var err error
+		if host, port, err = net.SplitHostPort(hostport); err != nil {
+			return false
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		if host, ok = strings.CutSuffix(inner, "]"); !ok {
+			return false
+		}
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback()
+	}
+	return slices.ContainsFunc(s.opts.AllowedHosts, func(a string) bool { return strings.EqualFold(a, host) })
+}
+
+// originAllowed takes requests that come from no page, from our own origin (the
+// Host was checked before), or from one in the configuration.
+func (s *Server) originAllowed(r *http.Request) bool {
+	values := r.Header.Values("Origin")
+	if len(values) == 0 {
+		return true
+	}
+	if len(values) > 1 {
+		return false
+	}
+	origin := values[0]
+	return strings.EqualFold(origin, "http://"+r.Host) || slices.Contains(s.opts.AllowedOrigins, origin)
+}
+
+// authenticate finds the token's entry. A request that shows two different
+// tokens has none.
+func (s *Server) authenticate(r *http.Request) (token.Entry, bool) {
+	var shown []string
+	for _, v := range r.Header.Values("Authorization") {
+		scheme, t, ok := strings.Cut(v, " ")
+		if !ok || !strings.EqualFold(scheme, "Bearer") {
+			return token.Entry{}, false
+		}
+		shown = append(shown, strings.TrimSpace(t))
+	}
+	if websocket.IsWebSocketUpgrade(r) {
+		for _, p := range websocket.Subprotocols(r) {
+			if t, ok := strings.CutPrefix(p, wire.BearerSubprotocol); ok {
+				shown = append(shown, t)
+			}
+		}
+	}
+	shown = slices.Compact(shown)
+	if len(shown) != 1 {
+		return token.Entry{}, false
+	}
+	s.refreshTokens(0)
+	return s.opts.Tokens.Find(shown[0])
+}
+
+// refuse answers a request that failed a check. Refusals are counted, logged
+// sparsely and never audited: a stranger must not be able to fill either.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, check, message string) {
+	if n := s.refused.Add(1); n == 1 || n%50 == 0 {
+		s.opts.Log.Warn().Int64("refused", n).Str("check", check).Int("status", status).Str("remote", r.RemoteAddr).
+			Msg("refused a connection (told at the first and every 50th)")
+	}
+	httpError(w, status, wire.Errorf(wire.CodeRefused, "%s", message))
+}
+
+// httpError answers a request that is no JSON-RPC exchange, or has no id yet.
+func httpError(w http.ResponseWriter, status int, e *wire.Error) {
+	writeJSON(w, status, wire.ErrorFrame(nil, e.Raw()))
+}
+
+func writeJSON(w http.ResponseWriter, status int, f wire.Frame) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(f.Len()))
+	w.WriteHeader(status)
+	for _, p := range f {
+		if _, err := w.Write(p); err != nil {
+			return // the client is gone
+		}
+	}
+}
