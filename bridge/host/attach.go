@@ -89,6 +89,9 @@ func (s *Set) Attach(w http.ResponseWriter, r *http.Request, token string) {
 		s.opts.Log.Warn().Err(err).Str("token", token).Msg("refused a host")
 		return
 	}
+	// The endpoint ends it, for a revoked token or its own end.
+	stop := context.AfterFunc(r.Context(), func() { h.cancel(context.Cause(r.Context())) })
+	defer stop()
 	err = h.serve(h.ctx, pipe, hello.ProtocolVersion == modernVersion, attachTime)
 	h.log().Info().Err(err).Msg("host is gone")
 	s.detach(h)

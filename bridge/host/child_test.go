@@ -149,6 +149,7 @@ func TestChildFloodsStderr(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
+	set.Start()
 	eventually(t, "its tools", func() bool { return len(set.Sources()) == 1 && len(set.Sources()[0].Tools("c")) > 0 })
 	eventually(t, "the flood", func() bool { return log.Len() > stderrLine })
 	set.Close()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"drawbridge/bridge"
 )
 
 // Kinds of hosts. An attached session may name a kind of its own.
@@ -74,7 +76,7 @@ func CheckName(name string) error {
 	if !nameOK.MatchString(name) {
 		return fmt.Errorf("%q is no name for a host: 1 to 64 of A-Z a-z 0-9 . _ -", name)
 	}
-	if strings.EqualFold(name, own) {
+	if strings.EqualFold(name, bridge.OwnSource) {
 		return fmt.Errorf("%q is our own name; call the host otherwise", name)
 	}
 	return nil

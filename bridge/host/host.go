@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/rs/zerolog"
 
 	"drawbridge/bridge"
@@ -216,11 +217,7 @@ func (h *Host) serve(ctx context.Context, pipe Pipe, probe bool, limit time.Dura
 	}
 	defer conn.Close()
 	if ws, ok := pipe.(*wsPipe); ok {
-		defer func() {
-			if errors.Is(context.Cause(ctx), errReplaced) {
-				ws.bye(CloseReplaced, errReplaced.Error())
-			}
-		}()
+		defer func() { ws.bye(farewell(context.Cause(ctx))) }()
 	}
 	tools, notes, err := h.list(ctx, conn, peer, limit)
 	if err != nil {
@@ -258,6 +255,17 @@ func (h *Host) serve(ctx context.Context, pipe Pipe, probe bool, limit time.Dura
 		}
 		h.set.update(h, tools, notes)
 	}
+}
+
+// farewell is what a host that dialled in is told at the end.
+func farewell(why error) (code int, reason string) {
+	switch {
+	case why == nil:
+		return websocket.CloseGoingAway, "the connection ended"
+	case errors.Is(why, errReplaced):
+		return CloseReplaced, why.Error()
+	}
+	return websocket.CloseGoingAway, why.Error()
 }
 
 func (h *Host) open(ctx context.Context, pipe Pipe, probe bool, limit time.Duration, changed chan struct{}) (*Conn, Peer, error) {

@@ -64,6 +64,7 @@ func newFixture(t *testing.T, o Options) *fixture {
 		t.Fatal(err)
 	}
 	f.Set = set
+	set.Start()
 	f.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		set.Attach(w, r, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	}))

@@ -8,9 +8,6 @@ import (
 	"drawbridge/bridge"
 )
 
-// own is the name of the source of our own tools.
-const own = "drawbridge"
-
 // reserved are our own tools' names, which no host's tool is listed under.
 var reserved = []string{"computer"}
 
@@ -21,6 +18,12 @@ const maxClashes = 10
 type view struct {
 	tools  []bridge.Tool
 	byName map[string]*Tool // by the listed name
+}
+
+// catalogue is what all hosts list. It does not change.
+type catalogue struct {
+	sources []bridge.Source
+	index   map[string]bridge.Source // by listed name
 }
 
 // listed is one line of what is listed, to tell a change by.
@@ -83,7 +86,7 @@ func (s *Set) rebuild() bool {
 			name := wanted[i][j]
 			if owner := owners[name]; owner != h.name {
 				if owner == "" {
-					owner = own
+					owner = bridge.OwnSource
 				}
 				other := h.name + "_" + t.Name
 				if _, taken := owners[other]; taken {
@@ -105,7 +108,14 @@ func (s *Set) rebuild() bool {
 		sources = append(sources, h)
 	}
 	changed := !slices.Equal(listing, s.listing)
-	s.owners, s.sources, s.listing = owners, sources, listing
+	index := map[string]bridge.Source{}
+	for _, h := range hosts {
+		for name := range h.view.Load().byName {
+			index[name] = h
+		}
+	}
+	s.owners, s.listing = owners, listing
+	s.catalogue.Store(&catalogue{sources, index})
 	return changed
 }
 

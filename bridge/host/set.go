@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -37,6 +38,8 @@ type Options struct {
 	MaxFrame int64
 }
 
+var _ bridge.Hosts = (*Set)(nil)
+
 // Set is all hosts: it keeps their connections, and the names of their tools.
 type Set struct {
 	opts   Options
@@ -44,14 +47,16 @@ type Set struct {
 	cancel context.CancelCauseFunc
 	jobs   sync.WaitGroup // connections and those who keep them
 
+	catalogue atomic.Pointer[catalogue]
+
 	mu       sync.Mutex // guards what follows, and the fields of Host that say so
+	started  bool
 	closed   bool
 	main     string                         // from the configuration
 	hosts    map[string]*Host               // by name
 	ordinals map[string]int                 // by name: who came first
 	owners   map[string]string              // by listed name: the host
 	known    map[string]map[string][32]byte // definitions by host and tool
-	sources  []bridge.Source                // rebuilt at each change
 	listing  []listed                       // what is listed now, to tell a change
 	changes  []string                       // changed definitions, oldest first
 }
@@ -59,7 +64,7 @@ type Set struct {
 // maxChanges bounds how many changed definitions are kept for /status.
 const maxChanges = 20
 
-// NewSet makes a set and begins to start and dial the configured hosts.
+// NewSet makes a set. Nothing is started or dialled before Start.
 func NewSet(o Options) (*Set, error) {
 	if o.MaxFrame <= 0 {
 		o.MaxFrame = DefaultMaxFrame
@@ -75,6 +80,24 @@ func NewSet(o Options) (*Set, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Start begins to start and dial the configured hosts.
+func (s *Set) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = true
+	for _, h := range s.hosts {
+		s.keep(h)
+	}
+}
+
+// keep starts the keeper of a configured host that is not attached; s.mu is held.
+func (s *Set) keep(h *Host) {
+	if s.started && !s.closed && h.config.Kind() != KindAttached {
+		s.jobs.Add(1)
+		go h.keep()
+	}
 }
 
 // Configure takes another configuration: new hosts start, changed ones start
@@ -121,10 +144,7 @@ func (s *Set) configure(main string, hosts []Config, names map[string]bool) {
 		}
 		h = s.add(c.Name, c)
 		h.configured = true
-		if c.Kind() != KindAttached {
-			s.jobs.Add(1)
-			go h.keep()
-		}
+		s.keep(h)
 	}
 }
 
@@ -173,10 +193,12 @@ func (s *Set) Close() {
 
 // Sources returns the hosts as sources of tools: Main first, then in the order in
 // which they first came.
-func (s *Set) Sources() []bridge.Source {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sources
+func (s *Set) Sources() []bridge.Source { return s.catalogue.Load().sources }
+
+// Find returns the host that lists a tool under this name.
+func (s *Set) Find(name string) (bridge.Source, bool) {
+	h, ok := s.catalogue.Load().index[name]
+	return h, ok
 }
 
 // ordered returns the hosts in the catalogue's order; s.mu is held.
