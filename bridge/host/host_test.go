@@ -191,3 +191,13 @@ func (l *lockedBuffer) Len() int {
 	defer l.mu.Unlock()
 	return len(l.b)
 }
+
+// difference shows where two texts begin to differ.
+func difference(got, want string) string {
+	i := 0
+	for i < min(len(got), len(want)) && got[i] == want[i] {
+		i++
+	}
+	around := func(s string) string { return s[max(0, i-40):min(len(s), i+120)] }
+	return fmt.Sprintf("at byte %d\n got …%s\nwant …%s", i, around(got), around(want))
+}
