@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"drawbridge/bridge/host/hosttest"
 )
 
@@ -20,6 +22,12 @@ import (
 func childMain(mode string) int {
 	s := &hosttest.Server{Era: hosttest.Legacy}
 	has := func(word string) bool { return strings.Contains(" "+mode+" ", " "+word+" ") }
+	if has("sdk") {
+		if err := sdkServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+			return 1
+		}
+		return 0
+	}
 	if has("modern") {
 		s.Era = hosttest.Modern
 	}

@@ -301,12 +301,7 @@ func (s *Server) Dial(url, token, hello string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	p := s.peer(func(b []byte) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return ws.WriteMessage(websocket.TextMessage, b)
-	})
+	p := s.socket(ws)
 	if hello != "" {
 		if err := p.Send(`{"jsonrpc":"2.0","method":"drawbridge/hello","params":` + hello + `}`); err != nil {
 			ws.Close()
@@ -316,18 +311,34 @@ func (s *Server) Dial(url, token, hello string) (*Session, error) {
 	h := &Session{Peer: p, WS: ws, Done: make(chan struct{})}
 	go func() {
 		defer close(h.Done)
-		for {
-			_, b, err := ws.ReadMessage()
-			if err != nil {
-				h.Err = err
-				s.drop(p)
-				ws.Close()
-				return
-			}
-			s.handle(p, b)
-		}
+		h.Err = s.read(ws, p)
 	}()
 	return h, nil
+}
+
+// Serve serves a websocket that a client has dialled, without a hello.
+func (s *Server) Serve(ws *websocket.Conn) error { return s.read(ws, s.socket(ws)) }
+
+func (s *Server) socket(ws *websocket.Conn) *Peer {
+	var mu sync.Mutex
+	return s.peer(func(b []byte) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return ws.WriteMessage(websocket.TextMessage, b)
+	})
+}
+
+// read serves frames until the connection ends, and says why it did.
+func (s *Server) read(ws *websocket.Conn, p *Peer) error {
+	defer ws.Close()
+	defer s.drop(p)
+	for {
+		_, b, err := ws.ReadMessage()
+		if err != nil {
+			return err
+		}
+		s.handle(p, b)
+	}
 }
 
 // ServeHTTP serves Streamable HTTP: every answer to a call is an event stream,
