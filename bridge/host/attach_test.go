@@ -11,6 +11,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"drawbridge/bridge"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/host/hosttest"
 )
 
@@ -254,4 +256,41 @@ func TestNames(t *testing.T) {
 	}
 	b.WS.Close()
 	f.waitNames("m/m_read m/find m/m_computer c/read c/only d/x-read")
+}
+
+// TestDefaults shows what runs unasked: of a trusted host, what it says is
+// read-only and what it says it will ask about; of any other, nothing.
+func TestDefaults(t *testing.T) {
+	for _, trusted := range []bool{true, false} {
+		f := newFixture(t, Options{Main: "h", Hosts: []Config{{Name: "h", Attached: true, TrustHints: trusted}}})
+		var asked []string
+		s := &hosttest.Server{WillAsk: func(params json.RawMessage) bool {
+			asked = append(asked, string(params))
+			return strings.Contains(string(params), "rm")
+		}}
+		s.SetTools(`{"name":"look","inputSchema":{},"annotations":{"readOnlyHint":true}}`, `{"name":"odd","inputSchema":{},"annotations":{"readOnlyHint":"true"}}`, tool("bash"))
+		f.dial(s, "h", `{"v":1}`)
+		f.waitNames("h/look h/odd h/bash")
+		for _, c := range []struct {
+			tool, args string
+			want       gate.Default
+		}{
+			{"look", `{}`, gate.DefaultAllow},
+			{"odd", `{}`, gate.DefaultAsk},
+			{"bash", `{"command":"rm 1.0"}`, gate.DefaultAllow},
+			{"bash", `{"command":"ls"}`, gate.DefaultAsk},
+		} {
+			if !trusted {
+				c.want = gate.DefaultAsk
+			}
+			source, _ := f.find(c.tool)
+			p, a := source.Prepare(within(t), &bridge.Call{Tool: c.tool, SourceTool: c.tool, Arguments: json.RawMessage(c.args)})
+			if a != nil || p.Default != c.want {
+				t.Errorf("trusted %t, %s %s: default %v, answer %v; want default %v", trusted, c.tool, c.args, p.Default, a, c.want)
+			}
+		}
+		if trusted && (len(asked) != 3 || asked[1] != `{"name":"bash","arguments":{"command":"rm 1.0"}}`) || !trusted && len(asked) != 0 {
+			t.Errorf("trusted %t: the host was asked %q", trusted, asked)
+		}
+	}
 }

@@ -42,7 +42,8 @@ type Config struct {
 	Prefix *string `yaml:"prefix"`
 	// Timeout bounds every call; 0: none.
 	Timeout time.Duration `yaml:"timeout"`
-	// TrustHints lets tools that say they are read-only run unasked.
+	// TrustHints lets run unasked what the host says is read-only, and what it
+	// says it will itself ask about.
 	TrustHints bool `yaml:"trust_hints"`
 }
 

@@ -424,6 +424,21 @@ func (c *Conn) Call(ctx context.Context, r CallRequest) (result, rpcErr json.Raw
 	return got.result, got.rpcErr, got.err
 }
 
+// willAskTime is how long a host may think about whether it will ask.
+const willAskTime = 5 * time.Second
+
+// WillAsk asks the host whether it will itself ask somebody before it runs this
+// call. No answer in time, or none that is understood, is a no.
+func (c *Conn) WillAsk(ctx context.Context, tool string, arguments json.RawMessage) bool {
+	if arguments == nil {
+		arguments = json.RawMessage(`{}`)
+	}
+	ctx, cancel := context.WithTimeout(ctx, willAskTime)
+	defer cancel()
+	r := c.request(ctx, "drawbridge/willAsk", `{"name":`+string(wire.AppendString(nil, tool))+`,"arguments":`+string(arguments)+`}`)
+	return string(wire.Get(r.result, "asks")) == "true"
+}
+
 // errInput is the stateless era's way to decline a host's request: what the
 // older era asks in a request of its own comes as an answer there.
 var errInput = errors.New("the host asked for sampling, elicitation or roots in the place of an answer, which Drawbridge declines")

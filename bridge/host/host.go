@@ -53,6 +53,7 @@ type Host struct {
 	state   State
 	why     string // why it is down
 	conn    *Conn  // nil while it is not ready
+	willAsk bool   // conn's host can tell whether it will ask
 	tools   []Tool
 	notes   []string // what was wrong with its list
 	clashes []string // names that others have
@@ -75,18 +76,26 @@ func (h *Host) log() *zerolog.Logger {
 	return &l
 }
 
-// Prepare readies a call. Nothing is sent before Run.
-func (h *Host) Prepare(_ context.Context, c *bridge.Call) (*bridge.Prepared, *bridge.Answer) {
+// Prepare readies a call. Nothing runs before Run; a host whose hints are trusted
+// may be asked whether it will ask somebody itself, so that nobody is asked twice.
+func (h *Host) Prepare(ctx context.Context, c *bridge.Call) (*bridge.Prepared, *bridge.Answer) {
 	tool := h.view.Load().byName[c.SourceTool]
 	if tool == nil {
 		a := failed(fmt.Sprintf("tool %q is not exposed", c.Tool))
 		return nil, &a
 	}
 	p := &bridge.Prepared{Run: func(ctx context.Context) bridge.Answer { return h.run(ctx, c, tool) }}
-	if tool.ReadOnly && h.trusted() {
+	if h.trusted() && (tool.ReadOnly || h.asksItself(ctx, tool, c.Arguments)) {
 		p.Default = gate.DefaultAllow
 	}
 	return p, nil
+}
+
+func (h *Host) asksItself(ctx context.Context, tool *Tool, arguments json.RawMessage) bool {
+	h.set.mu.Lock()
+	conn, can := h.conn, h.willAsk
+	h.set.mu.Unlock()
+	return conn != nil && can && conn.WillAsk(ctx, tool.Name, arguments)
 }
 
 func (h *Host) trusted() bool {
@@ -223,7 +232,7 @@ func (h *Host) serve(ctx context.Context, pipe Pipe, probe bool, limit time.Dura
 	if err != nil {
 		return err
 	}
-	h.up(conn)
+	h.up(conn, peer)
 	defer h.down("the connection ended")
 	h.set.update(h, tools, notes)
 	h.log().Info().Int("tools", len(tools)).Str("revision", peer.Revision).Msg("host is ready")
@@ -312,10 +321,10 @@ func shorten(s string) string {
 }
 
 // up makes conn the host's connection.
-func (h *Host) up(conn *Conn) {
+func (h *Host) up(conn *Conn, peer Peer) {
 	h.set.mu.Lock()
 	defer h.set.mu.Unlock()
-	h.conn, h.state, h.why = conn, StateReady, ""
+	h.conn, h.willAsk, h.state, h.why = conn, peer.WillAsk, StateReady, ""
 }
 
 // down takes the host's connection away. A configured host's tools stay listed

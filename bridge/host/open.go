@@ -36,6 +36,9 @@ type Peer struct {
 	// ListChanged: the host says when its tools change.
 	ListChanged bool
 	Tools       bool // it has tools at all
+	// WillAsk: it can tell beforehand whether it will itself ask somebody about a
+	// call. It says so with the experimental capability drawbridge/willAsk.
+	WillAsk bool
 }
 
 // revisionSetter is a pipe that says the agreed revision in its headers.
@@ -63,11 +66,15 @@ type capabilities struct {
 	Tools *struct {
 		ListChanged bool `json:"listChanged"`
 	} `json:"tools"`
+	Experimental struct {
+		WillAsk json.RawMessage `json:"drawbridge/willAsk"`
+	} `json:"experimental"`
 }
 
 func (p *Peer) capabilities(c capabilities) {
 	p.Tools = c.Tools != nil
 	p.ListChanged = c.Tools != nil && c.Tools.ListChanged
+	p.WillAsk = c.Experimental.WillAsk != nil
 }
 
 // agree finds the era that both speak.

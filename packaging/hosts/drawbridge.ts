@@ -63,6 +63,8 @@ function address(s: Settings): string | undefined {
 interface Backend {
 	kind: string;
 	list(): Promise<Json[]>;
+	/** willAsk tells whether the host will ask somebody before it runs this call. */
+	willAsk?(name: string, args: Json): Promise<boolean>;
 	/** run answers with a tool result; a refusal is a result too. */
 	run(id: string, name: string, args: Json, signal: AbortSignal, update: (u: Json) => void): Promise<Json>;
 }
@@ -86,10 +88,14 @@ async function schemaOf(tool: Json, wire?: (tool: Json) => Json): Promise<Json> 
 	return { type: "object" };
 }
 
-/** optional imports a module of the host, or returns undefined where it has none. */
-async function optional(name: string): Promise<Json> {
+/**
+ * optional waits for a module of the host, or returns undefined where it has none.
+ * The specifier must stand as a literal in the import: the host rewrites literals
+ * to its own copies, and Bun would fetch a package of that name for anything else.
+ */
+async function optional(module: Promise<Json>): Promise<Json> {
 	try {
-		return await import(name);
+		return await module;
 	} catch {
 		return undefined;
 	}
@@ -102,50 +108,44 @@ function validated(validate: Json, tool: Json, id: string, name: string, args: J
 
 function ompBackend(pi: Json): Backend {
 	const main = () => pi.pi.AgentRegistry.global().get("Main")?.session;
+	// Imported at once: a call should not wait for it.
+	const schema = optional(import("@oh-my-pi/pi-ai/utils/schema"));
+	const validation = optional(import("@oh-my-pi/pi-ai/utils/validation"));
+	const approvals = optional(import("@oh-my-pi/pi-coding-agent/tools/approval"));
 	return {
 		kind: "omp",
 		async list() {
 			const session = main();
 			if (!session) throw new RpcError(-32000, "there is no Main session yet");
-			const wire = (await optional("@oh-my-pi/pi-ai/utils/schema"))?.toolWireSchema;
-			const approval = await optional("@oh-my-pi/pi-coding-agent/tools/approval");
+			const wire = (await schema)?.toolWireSchema;
 			const out: Json[] = [];
 			for (const { name } of pi.getAllTools()) {
 				const tool = session.getToolByName(name);
 				if (!tool) continue;
-				const meta: Json = {};
-				if (asksItself(approval, session, tool)) meta["drawbridge/asks"] = true;
-				out.push({
-					name,
-					description: tool.description,
-					inputSchema: await schemaOf(tool, wire),
-					...(Object.keys(meta).length ? { _meta: meta } : {}),
-				});
+				out.push({ name, description: tool.description, inputSchema: await schemaOf(tool, wire) });
 			}
 			return out;
+		},
+		async willAsk(name, args) {
+			const session = main();
+			const tool = session?.getToolByName(name);
+			const approval = await approvals;
+			if (!tool || !approval) return false;
+			const { approvalMode, userPolicies } = approval.resolveApprovalFromContext({ settings: session.settings });
+			return approval.resolveApproval(tool, args, approvalMode, userPolicies).policy === "prompt";
 		},
 		async run(id, name, args, signal, update) {
 			const tool = main()?.getToolByName(name);
 			if (!tool) throw new RpcError(INVALID, `no tool ${name} in the Main session`);
-			const validate = (await optional("@oh-my-pi/pi-ai/utils/validation"))?.validateToolArguments;
+			const validate = (await validation)?.validateToolArguments;
 			return tool.execute(id, validated(validate, tool, id, name, args), signal, update);
 		},
 	};
 }
 
-/** asksItself tells whether omp will ask before every call of a tool, whatever its arguments. */
-function asksItself(approval: Json, session: Json, tool: Json): boolean {
-	if (!approval || typeof tool.approval === "function") return false;
-	try {
-		const { approvalMode, userPolicies } = approval.resolveApprovalFromContext({ settings: session.settings });
-		return approval.resolveApproval(tool, {}, approvalMode, userPolicies).policy === "prompt";
-	} catch {
-		return false;
-	}
-}
-
 function piBackend(ctx: Json): Backend {
 	let tools: Promise<Map<string, Json>> | undefined;
+	const ai = optional(import("@earendil-works/pi-ai"));
 	const builtins = () =>
 		(tools ??= (async () => {
 			const host: Json = await import("@earendil-works/pi-coding-agent");
@@ -172,7 +172,7 @@ function piBackend(ctx: Json): Backend {
 		async run(id, name, args, signal, update) {
 			const tool = (await builtins()).get(name);
 			if (!tool) throw new RpcError(INVALID, `pi has no built-in tool ${name}`);
-			const validate = (await optional("@earendil-works/pi-ai"))?.validateToolArguments;
+			const validate = (await ai)?.validateToolArguments;
 			return tool.execute(id, validated(validate, tool, id, name, args), signal, update, ctx);
 		},
 	};
@@ -271,7 +271,10 @@ class Attachment {
 				this.wait = FIRST_WAIT;
 				return {
 					protocolVersion: "2025-11-25",
-					capabilities: { tools: { listChanged: true } },
+					capabilities: {
+						tools: { listChanged: true },
+						...(this.backend.willAsk ? { experimental: { "drawbridge/willAsk": {} } } : {}),
+					},
 					serverInfo: { name: this.backend.kind, version: "1" },
 				};
 			case "ping":
@@ -280,6 +283,8 @@ class Attachment {
 				return { tools: await this.backend.list() };
 			case "tools/call":
 				return this.call(m);
+			case "drawbridge/willAsk":
+				return { asks: (await this.backend.willAsk?.(m.params?.name, m.params?.arguments ?? {})) ?? false };
 		}
 		throw new RpcError(-32601, `no method ${m.method}`);
 	}

@@ -32,6 +32,8 @@ type Server struct {
 	// Silent makes it give no answer to methods that it does not know, as some
 	// programs do.
 	Silent bool
+	// WillAsk answers drawbridge/willAsk by the raw params; nil: it cannot tell.
+	WillAsk func(params json.RawMessage) bool
 	// Call runs a tool. Exactly one of result and rpcErr is set; with neither,
 	// no answer is sent. nil: Echo.
 	Call func(ctx context.Context, c *Call) (result, rpcErr json.RawMessage)
@@ -164,7 +166,11 @@ func (s *Server) handle(p *Peer, frame []byte) {
 	}
 	switch {
 	case m.Method == "initialize" && s.Era != Modern:
-		reply("result", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"hosttest","version":"1"}}`)
+		more := ""
+		if s.WillAsk != nil {
+			more = `,"experimental":{"drawbridge/willAsk":{}}`
+		}
+		reply("result", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}`+more+`},"serverInfo":{"name":"hosttest","version":"1"}}`)
 	case m.Method == "server/discover" && s.Era == Modern:
 		reply("result", `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"hosttest","version":"1"}}}`)
 	case m.Method == "ping" && s.Era != Modern:
@@ -173,6 +179,8 @@ func (s *Server) handle(p *Peer, frame []byte) {
 		reply("result", s.page(m.Params))
 	case m.Method == "tools/call":
 		s.call(p, m, reply)
+	case m.Method == "drawbridge/willAsk" && s.WillAsk != nil:
+		reply("result", fmt.Sprintf(`{"asks":%t}`, s.WillAsk(m.Params)))
 	case m.Method == "subscriptions/listen" && s.Era == Modern:
 		p.mu.Lock()
 		p.listen = m.ID
