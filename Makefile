@@ -9,7 +9,7 @@ DESKTOP ?= simulated
 # Real programs that are attached as hosts; omp takes 1.5 GB.
 HOSTS   ?= pi omp servers
 
-.PHONY: demo run build test ci bench lint darwin fuzz deps hosts clean
+.PHONY: demo run build test conformance ci bench lint darwin fuzz deps hosts clean
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -23,10 +23,13 @@ demo: build ## the main job end to end; DESKTOP=virtual does it against a real e
 test: deps ## all tests, with the race detector where there is a C compiler
 	packaging/test.sh
 
+conformance: ## the official MCP suite against the endpoint, as a table (part of test, too)
+	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
+
 ci: lint darwin test ## what must be green before anything lands
 
-bench: build deps ## the figures of the README, as ratios measured in one run
-	packaging/bench.sh
+bench: deps ## the figures of the README, as ratios measured in one run
+	$(GO) run ./packaging/bench
 
 hosts: ## real omp, pi and MCP servers from npm, attached and called
 	DRAWBRIDGE_TEST_HOSTS="$(HOSTS)" $(GO) test -count=1 -v -timeout 20m ./packaging/hosts

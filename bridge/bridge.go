@@ -117,6 +117,7 @@ type Status struct {
 	Version     string            `json:"version"`
 	Backend     string            `json:"backend"`
 	Reason      string            `json:"reason"`
+	Display     string            `json:"display,omitempty"` // the X display, for programs that shall run on it
 	Permissions map[string]string `json:"permissions"`
 	Paused      bool              `json:"paused"`
 	Pending     int               `json:"pending"`

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log"
 	"net"
@@ -53,6 +54,9 @@ type Options struct {
 	// Status, if set, fills in what the server does not know: backend,
 	// permissions, paused, pending, hosts, host_llm. It may add warnings.
 	Status func(*Status)
+	// ConnClosed, if set, is told when a caller's connection ended, besides the
+	// sources that are ConnObservers.
+	ConnClosed func(Caller)
 }
 
 // Server is the endpoint: one handler for every route, one pipeline for every
@@ -166,10 +170,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(ln) }()
+	var err error
 	select {
-	case err := <-failed:
-		s.Close(ctx)
-		return err
+	case err = <-failed:
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
@@ -177,10 +180,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.Close(grace)
 	_ = h.Shutdown(grace)
 	_ = h.Close()
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
+	if err == nil {
+		err = <-failed
 	}
-	return nil
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serving %s: %w", ln.Addr(), err)
 }
 
 // Close stops all calls, lets them be answered until ctx ends, and closes every
@@ -223,7 +229,7 @@ func (s *Server) stop(cause *stop.Error, which func(*run) bool) int {
 	s.mu.Lock()
 	var runs []*run
 	for r := range s.runs {
-		if which(r) {
+		if which(r) && r.ctx.Err() == nil { // else it has just ended, or is being stopped
 			runs = append(runs, r)
 		}
 	}
@@ -348,6 +354,9 @@ func (s *Server) connClosed(c Caller) {
 		if o, ok := source.(ConnObserver); ok {
 			o.ConnClosed(c)
 		}
+	}
+	if s.opts.ConnClosed != nil {
+		s.opts.ConnClosed(c)
 	}
 }
 

@@ -35,9 +35,12 @@ type Desk struct {
 	Reason  string // why this one; empty when it was named
 	// Own is set when the desktop is the agent's own (virtual, simulated), so
 	// that looking at it needs nobody's leave.
-	Own    bool
-	Input  input.Driver
-	Source capture.Source
+	Own bool
+	// Display is the X display that it is ("" elsewhere), for programs that want
+	// to be on it and for windows of ours.
+	Display string
+	Input   input.Driver
+	Source  capture.Source
 	// Permissions probes what the platform grants, by name. It never prompts.
 	Permissions func(ctx context.Context) map[string]Permission
 	// Close ends what the desktop started. Input and Source are closed by it.

@@ -4,7 +4,15 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // Default is what happens to a call that no rule matches.
@@ -29,6 +37,10 @@ type Request struct {
 	Host   string // the host that would run it; "drawbridge" for our own tool
 	Tool   string // the name as listed
 	Args   json.RawMessage
+	// Extra is an object of what else the call carries to the host beside its
+	// arguments: answers to a host's questions and the like. It is shown and
+	// bound like the arguments, but no rule reads it. Nil where there is nothing.
+	Extra json.RawMessage
 	// Default is for calls that no rule matches.
 	Default Default
 	// Preview, if set, makes what a graphical surface shows beside the
@@ -40,6 +52,19 @@ type Request struct {
 	// Waiting, if set, is called once when the call begins to wait for a person
 	// (or for a resume), and not at all when it does not have to.
 	Waiting func()
+}
+
+// Hash binds an approval to exactly this call: who calls, what, and the
+// arguments, with whatever else goes to the host, byte for byte.
+func (r *Request) Hash() [32]byte {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(r.Client), []byte(r.Host), []byte(r.Tool), r.Args, r.Extra} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	return [32]byte(h.Sum(nil))
 }
 
 // Outcome is what became of a request.
@@ -64,4 +89,199 @@ type Verdict struct {
 	// Message is a sentence for the caller: why not, and what can be done.
 	// Empty when allowed.
 	Message string
+}
+
+// Options are what a gate is made of. Zero values mean the defaults.
+type Options struct {
+	Surfaces []Surface // more may come with AddSurface
+	Allow    []Glob    // --allow: tools that run unasked while this process lives
+	Rules    RulesFile // where Always writes; without a path it is not offered
+	Accepted Store     // what was accepted before; nil: kept in memory only
+
+	Deadline    time.Duration // for an answer; 2 min
+	PerClient   int           // approvals of one client that may wait; 8
+	CoolDown    time.Duration // after a denial; 10 s, doubled by each further one
+	CoolDownMax time.Duration // up to this; 5 min
+
+	Log zerolog.Logger
+}
+
+// Gate decides about calls. It is safe for concurrent use.
+type Gate struct {
+	opts  Options
+	force atomic.Pointer[inForce]
+
+	policy sync.Mutex // orders changes of policy and rules file; taken before mu
+
+	mu       sync.Mutex // guards everything below, and changes of force
+	surfaces []Surface
+	pending  map[*Pending]bool
+	changed  chan struct{} // closed when pending changes
+	counter  int
+	grants   map[grant]time.Time // until when; zero: while the connection lives
+	looked   map[string]bool     // clients with a first DefaultAskFirst call allowed
+	cool     map[string]*coolDown
+	resumed  chan struct{} // closed on resume; nil while not paused
+	pausedBy string
+	items    []Item // what loosens and is not accepted
+	warning  string // about what was accepted before
+	closed   bool
+}
+
+// New makes a gate with the built-in policy, or the one that was accepted last;
+// SetPolicy tells it what configuration and rules say now.
+func New(opts Options) *Gate {
+	if opts.Deadline <= 0 {
+		opts.Deadline = 2 * time.Minute
+	}
+	if opts.PerClient <= 0 {
+		opts.PerClient = 8
+	}
+	if opts.CoolDown <= 0 {
+		opts.CoolDown = 10 * time.Second
+	}
+	if opts.CoolDownMax <= 0 {
+		opts.CoolDownMax = 5 * time.Minute
+	}
+	opts.CoolDownMax = max(opts.CoolDown, opts.CoolDownMax)
+	g := &Gate{
+		opts: opts, surfaces: opts.Surfaces,
+		pending: map[*Pending]bool{}, changed: make(chan struct{}),
+		grants: map[grant]time.Time{}, looked: map[string]bool{}, cool: map[string]*coolDown{},
+	}
+	accepted, err := loadAccepted(opts.Accepted)
+	set, cerr := compilePolicy(accepted)
+	if err == nil && cerr != nil {
+		err = fmt.Errorf("what was accepted before is no longer valid and is asked again: %w", cerr)
+	}
+	if err != nil {
+		g.warning = err.Error()
+		opts.Log.Warn().Err(err).Msg("loosening is not in force")
+	}
+	if set == nil || cerr != nil {
+		set, _ = compilePolicy(Policy{}) // without rules nothing can fail
+	}
+	g.force.Store(&inForce{accepted: set})
+	return g
+}
+
+// Decide decides about one call; where a person is needed it waits for one.
+func (g *Gate) Decide(ctx context.Context, r *Request) Verdict {
+	var once sync.Once
+	waiting := func() {
+		if r.Waiting != nil {
+			once.Do(r.Waiting)
+		}
+	}
+	var approved *Verdict // by a person, who need not be asked again
+	for {
+		if ctx.Err() != nil {
+			return gone()
+		}
+		d, paused := g.decide(r)
+		switch {
+		case d.then == ThenDeny:
+			return Verdict{Denied, d.by, d.by + " denies this call; only a person can change that"}
+		case paused != nil:
+			// What holds after a pause is looked up after it.
+			if v, ok := g.awaitResume(ctx, paused, waiting); !ok {
+				return v
+			}
+		case approved != nil:
+			return *approved
+		case d.then == ThenAllow:
+			return Verdict{Allowed, d.by, ""}
+		default:
+			v := g.ask(ctx, r, d, waiting)
+			if v.Outcome != Allowed {
+				return v
+			}
+			approved = &v
+		}
+	}
+}
+
+// MayRunUnasked tells whether Decide would allow the call right now without a
+// person. It changes nothing.
+func (g *Gate) MayRunUnasked(r *Request) bool {
+	d, paused := g.decide(r)
+	return d.then == ThenAllow && paused == nil
+}
+
+// decision is what rules, flags and earlier answers say about a call.
+type decision struct {
+	then   Then
+	by     string
+	origin string // key of the rule that asks; empty for the default
+	ownAsk bool   // a rule of the person's own asks, so that an allow rule beside it would not help
+}
+
+// decide also returns the channel that is closed on resume, nil if not paused.
+func (g *Gate) decide(r *Request) (decision, chan struct{}) {
+	var d decision
+	for _, set := range g.force.Load().sets() {
+		if set == nil {
+			continue
+		}
+		c, own := g.decideBy(set, r), d.ownAsk
+		// Of two that ask, the one with a rule says more.
+		if n := c.then.strictness() - d.then.strictness(); n > 0 || n == 0 && d.origin == "" {
+			d = c
+		}
+		d.ownAsk = own || c.ownAsk
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if d.then == ThenAsk {
+		if by := g.granted(r, d.origin); by != "" {
+			d.then, d.by = ThenAllow, by
+		} else if d.by == "default" && r.Default == DefaultAskFirst && g.looked[r.Client] {
+			d.then = ThenAllow
+		}
+	}
+	return d, g.resumed
+}
+
+// decideBy is what one policy says by itself.
+func (g *Gate) decideBy(set *ruleset, r *Request) decision {
+	if c, own := set.find(r); c != nil {
+		d := decision{then: c.rule.Then, by: c.by}
+		if d.then == ThenAsk {
+			d.origin, d.ownAsk = c.rule.Key(), own
+		}
+		return d
+	}
+	for _, a := range g.opts.Allow {
+		if a.Match(r.Tool) {
+			return decision{then: ThenAllow, by: "--allow " + a.String()}
+		}
+	}
+	if r.Default == DefaultAllow {
+		return decision{then: ThenAllow, by: "default"}
+	}
+	return decision{then: ThenAsk, by: "default"}
+}
+
+// ConnClosed drops what was allowed for a connection.
+func (g *Gate) ConnClosed(conn string) {
+	if conn == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for k := range g.grants {
+		if k.conn == conn {
+			delete(g.grants, k)
+		}
+	}
+}
+
+// Close withdraws every prompt; calls that wait are told that they are gone.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	for _, p := range g.List() {
+		g.settle(p, "Drawbridge is ending", nil)
+	}
 }

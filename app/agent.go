@@ -1,0 +1,483 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"drawbridge/app/config"
+	"drawbridge/bridge"
+	"drawbridge/bridge/audit"
+	"drawbridge/bridge/computer"
+	"drawbridge/bridge/control"
+	"drawbridge/bridge/desk"
+	"drawbridge/bridge/gate"
+	"drawbridge/bridge/private"
+	"drawbridge/bridge/stop"
+	"drawbridge/bridge/token"
+	"drawbridge/input"
+	"drawbridge/ui"
+)
+
+// Names of files in the state directory that no other package names.
+const (
+	rulesName   = "rules.yaml"
+	journalName = "held.json"
+	leaseName   = "desktop.lease"
+)
+
+// agent is the running agent: the parts, wired.
+type agent struct {
+	cli   *cli
+	flags runOptions
+	dir   string
+	log   zerolog.Logger
+	end   context.CancelCauseFunc // ends the agent, for a reason
+
+	audit   *audit.Log
+	desk    *computer.Desk
+	lost    atomic.Pointer[string] // a warning, once the desktop is gone
+	journal *input.Journal
+	lease   *gate.Lease
+	gate    *gate.Gate
+	tool    *computer.Tool
+	server  *bridge.Server
+	exposed exposure
+
+	reloading sync.Mutex // one reload at a time
+	mu        sync.Mutex // guards conf
+	conf      *config.Loaded
+
+	undo []func() // what close does, in the order in which it was begun
+}
+
+// newAgent opens everything that the agent holds. It undoes what it began when
+// it fails.
+func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, dir string, log zerolog.Logger, end context.CancelCauseFunc) (_ *agent, err error) {
+	a := &agent{cli: c, flags: o, dir: dir, log: log, end: end, conf: conf}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	a.exposed.set(conf.Config)
+
+	tokens, err := token.Open(dir)
+	if err == nil {
+		err = tokens.EnsureDefault()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.audit, err = audit.Open(auditDir(dir), audit.Options{MaxSize: conf.Audit.MaxBytes, Generations: conf.Audit.Generations, Log: log}); err != nil {
+		return nil, err
+	}
+	a.onClose("audit", a.audit.Close)
+	if err := a.openDesk(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.openGate(); err != nil {
+		return nil, err
+	}
+	a.tool = computer.New(computer.Options{
+		Desk: a.desk, Config: toolConfig(conf.Config), Lease: a.lease,
+		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, Journal: a.journal, Log: log,
+	})
+	a.onClose("computer", func() error { a.tool.Close(); return nil })
+	l := conf.Limits
+	a.server = bridge.New(bridge.Options{
+		Log: log, Version: buildVersion(), Sources: []bridge.Source{a.tool}, Gate: a.gate, Audit: a.audit, Tokens: tokens,
+		Limits: bridge.Limits{
+			Connections: l.Connections, ConnectionsPerClient: l.ConnectionsPerClient, CallsPerConnection: l.CallsPerConnection,
+			FrameBytes: l.FrameBytes, ResultBytesWS: l.ResultBytesWebsocket, ResultBytesHTTP: l.ResultBytesHTTP, QueueBytes: l.QueueBytes,
+		},
+		Exposed: a.exposed.allows, AllowedHosts: conf.AllowedHosts, AllowedOrigins: conf.AllowedOrigins,
+		Status:     a.fillStatus,
+		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
+	})
+	return a, nil
+}
+
+func (a *agent) onClose(what string, do func() error) {
+	a.undo = append(a.undo, func() {
+		if err := do(); err != nil {
+			a.log.Error().Err(err).Msg("closing: " + what)
+		}
+	})
+}
+
+// close undoes what was begun, the last first.
+func (a *agent) close() {
+	for _, undo := range slices.Backward(a.undo) {
+		undo()
+	}
+	a.undo = nil
+}
+
+// openDesk opens the desktop, and lets go of what a dead process left held on
+// it.
+func (a *agent) openDesk(ctx context.Context) error {
+	o := deskOptions(a.conf.Config, a.dir, a.log)
+	// The agent lives on: hosts' tools need no desktop, and calls that do are
+	// told that it is gone.
+	o.Lost = func(err error) {
+		text := fmt.Sprintf("the virtual desktop is gone (%v); start the agent again to have one", err)
+		a.lost.Store(&text)
+		a.audit.Append(audit.Record{Phase: audit.Note, Outcome: text})
+	}
+	d, err := desk.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	a.desk = d
+	a.onClose("desktop", d.Close)
+	if len(a.flags.allow) > 0 && !d.Own {
+		return errAllow(d.Backend)
+	}
+	path := filepath.Join(a.dir, journalName)
+	released, err := input.Recover(ctx, d.Input, path)
+	if err != nil {
+		a.log.Warn().Err(err).Msg("letting go of what an earlier process held")
+	}
+	if len(released) > 0 {
+		a.log.Warn().Strs("released", released).Msg("an earlier process had died holding these")
+		a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "released what a dead process held: " + strings.Join(released, ", ")})
+	}
+	if a.journal, err = input.OpenJournal(path); err != nil {
+		return err
+	}
+	a.onClose("journal", a.journal.Close)
+	lease, err := leasePath(a.dir, d)
+	if err != nil {
+		return err
+	}
+	a.lease = gate.NewLease(lease, a.conf.Computer.LeaseQueue)
+	return nil
+}
+
+// leasePath is where the lock of a desktop is. A desktop of our own has no other
+// user; the person's is shared by every agent of this user on this machine,
+// whatever its state directory.
+func leasePath(stateDir string, d *computer.Desk) (string, error) {
+	if d.Own {
+		return filepath.Join(stateDir, leaseName), nil
+	}
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("drawbridge-%d", os.Geteuid()))
+	if err := private.Dir(dir); err != nil {
+		return "", fmt.Errorf("the directory of the desktop's lock: %w", err)
+	}
+	name := "main"
+	if d.Display != "" {
+		name = strings.Map(func(r rune) rune {
+			if r == '/' || r == ':' {
+				return '-'
+			}
+			return r
+		}, d.Display)
+	}
+	return filepath.Join(dir, name+"."+leaseName), nil
+}
+
+func (a *agent) openGate() error {
+	var allow []gate.Glob
+	for _, text := range a.flags.allow {
+		g, err := gate.ParseGlob(text)
+		if err != nil {
+			return err
+		}
+		allow = append(allow, g)
+	}
+	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
+	a.gate = gate.New(gate.Options{
+		Allow: allow, Rules: rules,
+		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
+		Log: a.log,
+	})
+	a.onClose("gate", func() error { a.gate.Close(); return nil })
+	policy, err := readPolicy(a.conf.Config, rules)
+	if err == nil {
+		err = a.gate.SetPolicy(policy)
+	}
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	return nil
+}
+
+// readPolicy is what configuration and rules file allow.
+func readPolicy(c config.Config, rules gate.RulesFile) (gate.Policy, error) {
+	own, err := rules.Load()
+	if err != nil {
+		return gate.Policy{}, err
+	}
+	p := gate.Policy{Rules: own, ConfigRules: c.Rules, AllowedActions: map[string][]string{}}
+	narrow := func(client string, actions []computer.ActionType) {
+		if actions == nil {
+			return
+		}
+		names := make([]string, len(actions))
+		for i, t := range actions {
+			names[i] = string(t)
+		}
+		p.AllowedActions[client] = names
+	}
+	narrow("", c.Computer.AllowedActions)
+	for name, client := range c.Clients {
+		narrow(name, client.AllowedActions)
+	}
+	return p, nil
+}
+
+// toolConfig is the tool's part of a configuration. Which actions exist is the
+// gate's to say: a wider list holds only once a person accepted it.
+func toolConfig(c config.Config) computer.Config {
+	t := c.Computer
+	t.AllowedActions = nil
+	return t
+}
+
+// limits narrows the computer tool for a client, as in force.
+func (a *agent) limits(client string) computer.Limits {
+	var l computer.Limits
+	if names := a.gate.AllowedActions(client); names != nil {
+		l.AllowedActions = make([]computer.ActionType, len(names))
+		for i, n := range names {
+			l.AllowedActions[i] = computer.ActionType(n)
+		}
+	}
+	l.Display = a.config().Clients[client].Display
+	return l
+}
+
+// mayLook tells whether a batch that only looks would run unasked.
+func (a *agent) mayLook(c bridge.Caller) bool {
+	looks := gate.DefaultAskFirst
+	if a.desk.Own {
+		looks = gate.DefaultAllow
+	}
+	return a.gate.MayRunUnasked(&gate.Request{
+		Client: c.Client, Conn: c.Conn, Host: bridge.OwnSource, Tool: "computer",
+		Args: json.RawMessage(`{"actions":[{"type":"screenshot"}]}`), Default: looks,
+	})
+}
+
+// config is the configuration in force.
+func (a *agent) config() config.Config {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.conf.Config
+}
+
+// deskOptions says which desktop a configuration asks for.
+func deskOptions(c config.Config, stateDir string, log zerolog.Logger) desk.Options {
+	return desk.Options{
+		Backend: c.Computer.Backend, Capture: c.Computer.Capture, StateDir: stateDir,
+		Width: c.Virtual.Width, Height: c.Virtual.Height,
+		AllowXWayland: c.AllowXWayland, Log: log,
+	}
+}
+
+// run serves until ctx ends, then closes everything.
+func (a *agent) run(ctx context.Context) error {
+	defer a.close()
+	ln, warning, err := bridge.Listen(a.config().Listen)
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		a.server.Warn(warning)
+		a.log.Warn().Msg(warning)
+	}
+	ctl, err := control.Listen(a.dir, a.verbs(), a.log)
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	a.onClose("control socket", ctl.Close)
+	// Told to end before it began to serve, the server closes the listener too.
+	served := make(chan error, 1)
+	go func() { served <- a.server.Serve(ctx, ln) }()
+
+	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
+		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
+	})
+	if err != nil {
+		a.end(err)
+		return errors.Join(err, <-served)
+	}
+	a.onClose(bridge.EndpointFile, remove)
+	a.askAtTerminal(ctx)
+	a.log.Info().Str("url", bridge.URL(ln)).Str("backend", a.desk.Backend).Str("state", a.dir).Msg("serving")
+	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: fmt.Sprintf("agent started: version %s, backend %s", buildVersion(), a.desk.Backend)})
+
+	err = <-served
+	if err != nil {
+		a.end(err)
+	}
+	reason := "the endpoint failed"
+	if cause := context.Cause(ctx); cause != nil {
+		reason = cause.Error()
+	}
+	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "agent ended: " + reason})
+	return err
+}
+
+// askAtTerminal lets the person at the agent's terminal decide about calls. In
+// the background the terminal is left alone; see ui.Terminal.
+func (a *agent) askAtTerminal(ctx context.Context) {
+	in, ok := a.cli.in.(*os.File)
+	out, ok2 := a.cli.err.(*os.File)
+	if !ok || !ok2 || !isTerminal(in) || !isTerminal(out) {
+		return
+	}
+	t := ui.NewTerminal(in, out)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := t.Run(ctx); err != nil && ctx.Err() == nil {
+			a.log.Error().Err(err).Msg("the terminal asks nobody any more")
+		}
+	}()
+	a.gate.AddSurface(t)
+	a.onClose("terminal", func() error { <-ended; return nil })
+}
+
+// fillStatus adds to the status what the server does not know.
+func (a *agent) fillStatus(st *bridge.Status) {
+	st.Backend, st.Reason, st.Display = a.desk.Backend, a.desk.Reason, a.desk.Display
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for name, state := range a.desk.Permissions(ctx) {
+		st.Permissions[name] = string(state)
+	}
+	st.Pending, _ = a.gate.Quiet()
+	_, st.Paused = a.gate.Paused()
+	// Nothing here calls models or keeps hosts from calling theirs.
+	st.HostLLM = "allow"
+	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
+	if text := a.lost.Load(); text != nil {
+		st.Warnings = append(st.Warnings, *text)
+	}
+	if err := a.audit.Healthy(); err != nil {
+		st.Warnings = append(st.Warnings, err.Error())
+	}
+}
+
+// restartOnly are the fields that are read only at the start, as prefixes.
+var restartOnly = []string{
+	"listen", "allowed_hosts", "allowed_origins", "allow_xwayland", "virtual.", "approvals.", "limits.", "audit.", "log.",
+	"computer.backend", "computer.capture", "computer.lease_queue",
+}
+
+// reload reads configuration and rules again. With an error nothing changed.
+func (a *agent) reload() (reloaded, error) {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	next, err := a.cli.loadConfig(a.flags)
+	if err != nil {
+		return reloaded{}, err
+	}
+	before := a.gate.Rules()
+	policy, err := readPolicy(next.Config, gate.RulesFile{Path: filepath.Join(a.dir, rulesName)})
+	if err == nil {
+		err = a.gate.SetPolicy(policy)
+	}
+	if err != nil {
+		return reloaded{}, err
+	}
+	r := reloaded{Changed: []string{}, Restart: []string{}, Warnings: a.gate.Warnings()}
+	a.mu.Lock()
+	old := a.conf
+	a.conf = next
+	a.mu.Unlock()
+	now := next.Values()
+	for i, was := range old.Values() {
+		if reflect.DeepEqual(was.Value, now[i].Value) {
+			continue
+		}
+		name := was.Name
+		if slices.ContainsFunc(restartOnly, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			r.Restart = append(r.Restart, name)
+		} else {
+			r.Changed = append(r.Changed, name)
+		}
+	}
+	if !reflect.DeepEqual(before, a.gate.Rules()) {
+		r.Changed = append(r.Changed, rulesName)
+	}
+	a.exposed.set(next.Config)
+	a.tool.SetConfig(toolConfig(next.Config))
+	a.server.ToolsChanged()
+	a.log.Info().Strs("changed", r.Changed).Strs("restart", r.Restart).Msg("reloaded")
+	return r, nil
+}
+
+// reloadOnSignal reloads where only the log can be told what came of it.
+func (a *agent) reloadOnSignal() {
+	if _, err := a.reload(); err != nil {
+		a.log.Error().Err(err).Msg("reload failed; what was in force stays")
+	}
+}
+
+// verbs are what the control socket answers.
+func (a *agent) verbs() map[string]control.Handler {
+	plain := func(do func() (any, error)) control.Handler {
+		return func(context.Context, json.RawMessage, func(any) error) (any, error) { return do() }
+	}
+	return map[string]control.Handler{
+		verbStatus: plain(func() (any, error) { return a.server.Status(), nil }),
+		verbShow:   plain(func() (any, error) { return map[string]int{"pid": os.Getpid()}, nil }),
+		verbConfig: plain(func() (any, error) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return shown(a.conf), nil
+		}),
+		verbTools: plain(func() (any, error) { return a.tools(), nil }),
+		verbStop: plain(func() (any, error) {
+			return a.stopAll(stop.Stopped, "everything was stopped from the command line"), nil
+		}),
+		verbQuit: plain(func() (any, error) {
+			s := a.stopAll(stop.Stopped, "the agent is ending")
+			a.end(told("drawbridge stop --quit"))
+			return s, nil
+		}),
+		verbPause: plain(func() (any, error) {
+			a.gate.Pause("the command line")
+			s := stopped{Paused: true, Stopped: a.server.StopRunning(&stop.Error{Reason: stop.Paused, Message: "everything was paused from the command line"})}
+			a.log.Warn().Int("stopped", s.Stopped).Msg("paused")
+			return s, nil
+		}),
+		verbReload: plain(func() (any, error) { return a.reload() }),
+		verbTokens: plain(func() (any, error) { return nil, a.server.ReloadTokens() }),
+		verbRules:  plain(func() (any, error) { return a.rules(), nil }),
+		verbRevoke: a.revokeRule,
+		verbDoctor: a.examine,
+	}
+}
+
+func (a *agent) stopAll(reason stop.Reason, message string) stopped {
+	s := stopped{Stopped: a.server.Stop(&stop.Error{Reason: reason, Message: message})}
+	_, s.Paused = a.gate.Paused()
+	a.log.Warn().Int("stopped", s.Stopped).Msg(message)
+	return s
+}
+
+// tools lists what the default client sees.
+func (a *agent) tools() listing {
+	l := listing{Tools: []listed{}}
+	for _, t := range a.server.Catalogue(token.DefaultName) {
+		l.Tools = append(l.Tools, listed{t.Host, t.Definition})
+	}
+	return l
+}

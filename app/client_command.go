@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"drawbridge/bridge/control"
+	"drawbridge/bridge/token"
+)
+
+func (c *cli) clientCommand() *cobra.Command {
+	var images string
+	cmd := &cobra.Command{Use: "client", Short: "Clients and their tokens"}
+	add := &cobra.Command{
+		Use: "add NAME", Short: "Make a client's token, and print it once", Args: exactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return c.addClient(args[0], images) },
+	}
+	add.Flags().StringVar(&images, "images", "", "`yes|no`: whether the client's model reads pictures (default: what the client says)")
+	cmd.AddCommand(add,
+		&cobra.Command{
+			Use: "list", Short: "List the clients", Args: noArgs,
+			RunE: func(*cobra.Command, []string) error { return c.listClients() },
+		},
+		&cobra.Command{
+			Use: "revoke NAME", Short: "Make a client's token worthless, and drop its connections", Args: exactArgs(1),
+			RunE: c.revokeClient,
+		},
+	)
+	return cmd
+}
+
+// tokens opens the token store, with the state directory made if need be: a
+// client may be added before the first start.
+func (c *cli) tokens() (*token.Store, error) {
+	dir, err := c.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	if err := makeStateDir(dir); err != nil {
+		return nil, err
+	}
+	return token.Open(dir)
+}
+
+func (c *cli) addClient(name, images string) error {
+	if err := token.CheckName(name); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	if images != "" && images != "yes" && images != "no" {
+		return usagef("--images must be yes or no, not %q", images)
+	}
+	store, err := c.tokens()
+	if err != nil {
+		return err
+	}
+	secret, err := store.Add(name, token.Client, images)
+	if err != nil {
+		return err
+	}
+	if c.flags.json {
+		return c.printJSON(map[string]string{"name": name, "token": secret})
+	}
+	fmt.Fprintln(c.out, secret)
+	fmt.Fprintf(c.err, "This is the token of client %s. It is shown only now.\n", name)
+	return nil
+}
+
+func (c *cli) listClients() error {
+	store, err := c.tokens()
+	if err != nil {
+		return err
+	}
+	all, err := store.List()
+	if err != nil {
+		return err
+	}
+	type client struct {
+		Name    string `json:"name"`
+		Images  string `json:"images"`
+		Created string `json:"created"`
+	}
+	clients := []client{}
+	for _, e := range all {
+		if e.Role == token.Client {
+			clients = append(clients, client{e.Name, e.Images, e.Created.Format("2006-01-02 15:04:05Z07:00")})
+		}
+	}
+	if c.flags.json {
+		return c.printJSON(map[string]any{"clients": clients})
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tIMAGES\tCREATED")
+	for _, e := range clients {
+		images := e.Images
+		if images == "" {
+			images = "as it says"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, images, e.Created)
+	}
+	return w.Flush()
+}
+
+func (c *cli) revokeClient(cmd *cobra.Command, args []string) error {
+	store, err := c.tokens()
+	if err != nil {
+		return err
+	}
+	if err := store.Revoke(args[0], token.Client); err != nil {
+		return err
+	}
+	// The agent sees the file's change with the next request of anybody; telling
+	// it drops the client's open connections at once.
+	var dropped bool
+	switch err := c.ask(cmd, verbTokens, nil, nil); {
+	case err == nil:
+		dropped = true
+	case !errors.Is(err, control.ErrNoAgent):
+		return fmt.Errorf("the token is revoked, but the running agent could not be told to drop connections: %w", err)
+	}
+	if c.flags.json {
+		return c.printJSON(map[string]any{"revoked": args[0], "dropped": dropped})
+	}
+	_, err = fmt.Fprintf(c.out, "revoked %s\n", args[0])
+	return err
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
+)
+
+// Loaded is a configuration with where its values came from.
+type Loaded struct {
+	Config
+	Path  string // the file; it need not exist when it is the default one
+	Found bool   // whether it does
+	from  map[string]string
+}
+
+// Load reads the file at path. The file must be a regular one that only its
+// owner, who must be this user or root, can write: whoever can change it widens
+// what programs may do. A missing file is an error only when it was asked for.
+func Load(path string, asked bool) (*Loaded, error) {
+	l := &Loaded{Config: Default(), Path: path, from: map[string]string{}}
+	data, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) && !asked {
+		return l, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, lines, err := Parse(data, path)
+	if err != nil {
+		return nil, err
+	}
+	l.Config, l.Found = c, true
+	for p, line := range lines {
+		l.from[p] = fmt.Sprintf("%s:%d", path, line)
+	}
+	return l, nil
+}
+
+func read(path string) ([]byte, error) {
+	// Not following a link, and not waiting for the other end of a pipe.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, &Error{File: path, Msg: "is a symbolic link; name the file itself, so that nobody can swap what it leads to"}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w; drawbridge config example prints one to start from", &missing{path})
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &Error{File: path, Msg: "cannot be read by this user; make it yours with chown, and chmod 600 it"}
+	case err != nil:
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, &Error{File: path, Msg: "is a directory; name the file in it"}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &Error{File: path, Msg: "is no regular file"}
+	}
+	if perm := info.Mode().Perm(); perm&0o022 != 0 {
+		return nil, &Error{File: path, Msg: fmt.Sprintf("can be written by others (mode %04o); run chmod go-w on it", perm)}
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() && st.Uid != 0 {
+		return nil, &Error{File: path, Msg: fmt.Sprintf("belongs to another user (uid %d); make it yours with chown", st.Uid)}
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// missing is an [Error] about a file that is not there.
+type missing struct{ path string }
+
+func (e *missing) Error() string { return e.path + ": no such file" }
+func (e *missing) Is(target error) bool {
+	return target == fs.ErrNotExist
+}
+
+// Set puts a value of text from elsewhere than the file in force: from says
+// from where ("flag --listen"). It is checked as the file's values are.
+func (l *Loaded) Set(path, value, from string) error {
+	v := reflect.ValueOf(&l.Config).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		v = fieldNamed(v, name)
+	}
+	if check := options[path].check; check != nil {
+		if msg := check(reflect.ValueOf(value)); msg != "" {
+			return fmt.Errorf("%s: must be %s", from, msg)
+		}
+	}
+	v.SetString(value)
+	l.from[path] = from
+	return nil
+}
+
+func fieldNamed(v reflect.Value, name string) reflect.Value {
+	for i := range v.NumField() {
+		if fieldName(v.Type().Field(i)) == name {
+			return v.Field(i)
+		}
+	}
+	panic("config: no field " + name)
+}
+
+// From tells where the value of the field at path came from: "default", a file
+// and line, a flag or an environment variable.
+func (l *Loaded) From(path string) string {
+	if f, ok := l.from[path]; ok {
+		return f
+	}
+	return "default"
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"drawbridge/bridge/control"
+	"drawbridge/bridge/desk"
+	"drawbridge/bridge/doctor"
+	"drawbridge/input"
+)
+
+// doctorRequest is what the control socket's verb doctor takes.
+type doctorRequest struct {
+	TestInput bool `json:"test_input"`
+}
+
+func (c *cli) doctorCommand() *cobra.Command {
+	var o runOptions
+	var req doctorRequest
+	var app string
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Say what works here, and what to do about what does not",
+		Long: `Say what works here, and what to do about what does not. The running agent is
+asked, since it holds the permissions; with none, or with --backend, this
+command looks for itself.
+
+With --test-input every kind of gesture is made into a window of our own and
+read back from it. Exit code 0 means that all that was asked works.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if app != "" {
+				return usagef("--app exists only on macOS; without it the test uses a window of its own")
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			r, err := c.examine(ctx, o, req)
+			if err != nil {
+				return err
+			}
+			if c.flags.json {
+				err = c.printJSON(r)
+			} else {
+				err = r.Write(c.out)
+			}
+			if err == nil && !r.OK {
+				err = &exitError{code: exitFailed}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&req.TestInput, "test-input", false, "make every kind of gesture and read it back")
+	f.StringVar(&app, "app", "", "make the gestures in the application of this `name`")
+	f.StringVar(&o.backend, "backend", "", "look at this backend: auto, native, applescript, virtual or simulated")
+	return cmd
+}
+
+// examine asks the running agent, or looks for itself.
+func (c *cli) examine(ctx context.Context, o runOptions, req doctorRequest) (doctor.Report, error) {
+	var r doctor.Report
+	if o.backend == "" {
+		dir, err := c.stateDir()
+		if err != nil {
+			return r, err
+		}
+		agent, err := control.Dial(ctx, dir)
+		if err == nil {
+			err = agent.Do(ctx, verbDoctor, req, &r, nil)
+		}
+		if !errors.Is(err, control.ErrNoAgent) {
+			return r, err
+		}
+	}
+	conf, err := c.loadConfig(o)
+	if err != nil {
+		return r, err
+	}
+	// No state directory: looking leaves nothing behind.
+	d, err := desk.Open(ctx, deskOptions(conf.Config, "", zerolog.Nop()))
+	if err != nil {
+		return r, err
+	}
+	r = doctor.Run(ctx, doctor.Options{Desk: d, TestInput: req.TestInput, InvertScroll: conf.Computer.InvertScroll})
+	if err := d.Close(); err != nil {
+		return r, fmt.Errorf("closing the desktop: %w", err)
+	}
+	return r, ctx.Err()
+}
+
+// examine answers the verb doctor.
+func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) error) (any, error) {
+	var req doctorRequest
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &req); err != nil {
+			return nil, fmt.Errorf("the arguments of doctor: %w", err)
+		}
+	}
+	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, InvertScroll: a.config().Computer.InvertScroll}
+	if req.TestInput {
+		// The test makes gestures: it takes its turn on the desktop like a batch,
+		// and posts nothing where a batch may not.
+		release, err := a.lease.Acquire(ctx, "doctor", nil)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		o.Hand = input.NewHand(a.desk.Input, input.HandOptions{Guard: a.mayAct, Journal: a.journal})
+	}
+	return doctor.Run(ctx, o), ctx.Err()
+}
+
+// mayAct refuses input while everything is paused, and while a person is asked:
+// what they answer must be their own.
+func (a *agent) mayAct(ctx context.Context) error {
+	if by, paused := a.gate.Paused(); paused {
+		return fmt.Errorf("everything is paused by %s", by)
+	}
+	if n, _ := a.gate.Quiet(); n > 0 {
+		return fmt.Errorf("%d calls wait for a person, and no input is made meanwhile", n)
+	}
+	return ctx.Err()
+}

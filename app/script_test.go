@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"drawbridge/bridge"
+	"drawbridge/bridge/control"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"drawbridge": main})
+}
+
+// TestScripts runs the command itself as a person would, against agents in
+// state directories of their own.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			// The script's own home, so that nobody's configuration is read, and no
+			// display of the person's.
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
+			e.Setenv("DISPLAY", "")
+			// An agent that a failed script leaves behind must not outlive it.
+			e.Defer(func() { killAgents(e.WorkDir) })
+			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serving":     cmdServing,
+			"signal":      cmdSignal,
+			"within":      cmdWithin,
+			"picture":     cmdPicture,
+			"noprocess":   cmdNoProcess,
+			"killprocess": cmdKillProcess,
+		},
+	})
+}
+
+// killAgents ends every agent whose lock is below dir.
+func killAgents(dir string) {
+	locks, _ := filepath.Glob(filepath.Join(dir, "*", "lock"))
+	for _, l := range locks {
+		lock, held, pid, err := lockState(filepath.Dir(l))
+		if err != nil {
+			continue
+		}
+		if !held {
+			lock.Close()
+			continue
+		}
+		if n, err := strconv.Atoi(pid); err == nil {
+			syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+}
+
+// serving STATE waits until the agent of a state directory serves.
+func cmdServing(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serving STATE")
+	}
+	dir := ts.MkAbs(args[0])
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	for {
+		_, err := control.Dial(ctx, dir)
+		if err == nil {
+			_, err = bridge.ReadEndpoint(dir)
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("no agent serves in %s: %v", dir, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// signal NAME STATE sends a signal to the agent of a state directory.
+func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+	if neg || len(args) != 2 || signals[args[0]] == 0 {
+		ts.Fatalf("usage: signal TERM|INT|HUP|KILL STATE")
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(filepath.Join(args[1], "lock"))))
+	ts.Check(err)
+	ts.Check(syscall.Kill(pid, signals[args[0]]))
+}
+
+// within DURATION COMMAND… runs the program and fails when it takes longer. It
+// is for what must not wait for a person, whose deadline is minutes.
+func cmdWithin(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: within DURATION COMMAND [ARG…]")
+	}
+	limit, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	begin := time.Now()
+	err = ts.Exec(args[1], args[2:]...)
+	if took := time.Since(begin); took > limit {
+		ts.Fatalf("took %s, more than %s", took, limit)
+	}
+	if (err == nil) == neg {
+		ts.Fatalf("ended with %v", err)
+	}
+}
+
+// picture RESULT reads a call's JSON and checks that its picture is a PNG of the
+// size that the result states.
+func cmdPicture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: picture RESULT")
+	}
+	var r struct {
+		Content []struct {
+			Type, MimeType, Path, Data string
+		}
+		StructuredContent struct {
+			Picture struct{ Width, Height int }
+		}
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &r))
+	pictures := 0
+	for _, c := range r.Content {
+		if c.Type != "image" {
+			continue
+		}
+		pictures++
+		if c.Data != "" || c.MimeType != "image/png" {
+			ts.Fatalf("an image block of type %q with %d bytes of data; want a PNG's path only", c.MimeType, len(c.Data))
+		}
+		b, err := os.ReadFile(c.Path)
+		ts.Check(err)
+		conf, err := png.DecodeConfig(bytes.NewReader(b))
+		ts.Check(err)
+		p := r.StructuredContent.Picture
+		if conf.Width != p.Width || conf.Height != p.Height || p.Width == 0 {
+			ts.Fatalf("the picture has %dx%d pixels, the result says %dx%d", conf.Width, conf.Height, p.Width, p.Height)
+		}
+	}
+	if pictures != 1 {
+		ts.Fatalf("%d pictures, want 1", pictures)
+	}
+}
+
+// noprocess TEXT fails while a process has TEXT in its command line. It looks
+// again for a moment, since the dead are reaped late.
+func cmdNoProcess(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: noprocess TEXT")
+	}
+	var pid int
+	for range 100 {
+		pid = processWith(args[0])
+		if (pid == 0) != neg {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("process with %s: %d", args[0], pid)
+}
+
+// killprocess TEXT kills the process with TEXT in its command line.
+func cmdKillProcess(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: killprocess TEXT")
+	}
+	pid := processWith(args[0])
+	if pid == 0 {
+		ts.Fatalf("no process with %s", args[0])
+	}
+	ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// processWith returns a process that has text in its command line, or 0.
+func processWith(text string) int {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
+			return pid
+		}
+	}
+	return 0
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// self is a command line of this program, in a home of its own.
+func self(home string, args ...string) *exec.Cmd {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	// The test binary is the program when it is called so; see TestMain.
+	cmd := exec.Command(exe)
+	cmd.Args = append([]string{"drawbridge"}, args...)
+	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home, "DISPLAY=", "NO_COLOR=1")
+	return cmd
+}
+
+// openPTY returns the two ends of a new terminal.
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo terminal here: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+// screen is what a terminal has shown.
+type screen struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func watch(r io.Reader) *screen {
+	s := &screen{more: make(chan struct{}, 1)}
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := r.Read(b)
+			s.mu.Lock()
+			s.text.Write(b[:n])
+			s.mu.Unlock()
+			select {
+			case s.more <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				return // the other end is closed
+			}
+		}
+	}()
+	return s
+}
+
+// await waits until the screen shows what pattern fits, takes away what was
+// shown up to there, and returns the groups.
+func (s *screen) await(t *testing.T, pattern string) []string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	late := time.After(30 * time.Second)
+	for {
+		s.mu.Lock()
+		text := s.text.String()
+		if at := re.FindStringSubmatchIndex(text); at != nil {
+			groups := re.FindStringSubmatch(text)
+			s.text.Next(at[1])
+			s.mu.Unlock()
+			return groups
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.more:
+		case <-late:
+			t.Fatalf("the terminal does not show %s, but\n%s", pattern, text)
+		}
+	}
+}
+
+// The person at the terminal that runs the agent decides about a batch: yes, no,
+// and Ctrl-C ends the agent.
+func TestPersonAtTheTerminal(t *testing.T) {
+	home := t.TempDir()
+	state := filepath.Join(home, "s")
+	master, slave := openPTY(t)
+	agent := self(home, "--state", state, "run", "--backend", "simulated", "--listen", "127.0.0.1:0")
+	agent.Stdin, agent.Stdout, agent.Stderr = slave, slave, slave
+	agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	defer agent.Process.Kill()
+	shown := watch(master)
+	shown.await(t, `serving`)
+
+	call := func(batch string) (code <-chan int, out *bytes.Buffer) {
+		cmd := self(home, "--state", state, "call", "computer", batch, "--out", filepath.Join(home, "out"))
+		out = &bytes.Buffer{}
+		cmd.Stdout, cmd.Stderr = out, out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan int, 1)
+		go func() {
+			var exit *exec.ExitError
+			if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+				done <- -1
+				return
+			}
+			done <- cmd.ProcessState.ExitCode()
+		}()
+		return done, out
+	}
+	answer := func(line string) {
+		// An answer right after the prompt does not count.
+		time.Sleep(600 * time.Millisecond)
+		if _, err := io.WriteString(master, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	code, out := call(`{"actions":[{"type":"screenshot"}]}`)
+	if c := <-code; c != exitOK {
+		t.Fatalf("a picture of the agent's own desktop: exit %d, %s", c, out)
+	}
+	code, out = call(`{"actions":[{"type":"click","x":50,"y":60}]}`)
+	word := shown.await(t, `allow +([a-z]+) `)[1]
+	shown.await(t, `seconds left`)
+	answer("allow " + word)
+	if c := <-code; c != exitOK || !strings.Contains(out.String(), "clicked left at 50,60") {
+		t.Errorf("allowed: exit %d, %s", c, out)
+	}
+	code, out = call(`{"actions":[{"type":"click","x":51,"y":60}]}`)
+	shown.await(t, `allow +([a-z]+) `)
+	shown.await(t, `seconds left`)
+	answer("deny not today")
+	if c := <-code; c != exitRefused || !strings.Contains(out.String(), "not today") {
+		t.Errorf("denied: exit %d, %s", c, out)
+	}
+	if _, err := master.Write([]byte{3}); err != nil { // Ctrl-C
+		t.Fatal(err)
+	}
+	if err := agent.Wait(); err != nil {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+	for _, name := range []string{"control.sock", "endpoint.json"} {
+		if _, err := os.Lstat(filepath.Join(state, name)); err == nil {
+			t.Errorf("%s is left", name)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"drawbridge/bridge/computer"
+	"drawbridge/capture"
+	"drawbridge/input"
+	"drawbridge/input/virtual"
+)
+
+// openX11 opens the X display of the person. X11 asks nobody before it lets a
+// program post events or look: whoever can connect may do both.
+func openX11(_ context.Context, _ Options, display string) (*computer.Desk, error) {
+	return x11Desk(display, false)
+}
+
+func x11Desk(display string, own bool) (*computer.Desk, error) {
+	source, err := capture.OpenX11(display)
+	if err != nil {
+		return nil, err
+	}
+	driver, err := input.OpenX11(display, own)
+	if err != nil {
+		source.Close()
+		return nil, err
+	}
+	return &computer.Desk{
+		Own: own, Display: display, Input: driver, Source: source, Permissions: granted,
+		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
+	}, nil
+}
+
+// openVirtual starts an X server and a window manager of our own.
+func openVirtual(ctx context.Context, o Options) (*computer.Desk, error) {
+	vo := virtual.Options{Width: o.Width, Height: o.Height}
+	if o.StateDir != "" {
+		vo.Dir = filepath.Join(o.StateDir, VirtualDir)
+	}
+	v, err := virtual.Start(ctx, vo)
+	if err != nil {
+		return nil, err
+	}
+	d, err := x11Desk(v.Display(), true)
+	if err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	closing, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-v.Exited():
+			o.Log.Error().Err(v.Err()).Msg("the virtual desktop is gone")
+			if o.Lost != nil {
+				o.Lost(v.Err())
+			}
+		case <-closing:
+		}
+	}()
+	inner := d.Close
+	d.Close = func() error {
+		close(closing)
+		<-watched
+		return errors.Join(inner(), v.Close())
+	}
+	return d, nil
+}

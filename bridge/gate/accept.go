@@ -1,0 +1,218 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// SetPolicy tells what configuration and rules say now. What tightens is in
+// force when it returns. What loosens is put before the person in one prompt and
+// is inert until accepted; meanwhile the stricter of both holds. It does not
+// wait. With an error nothing has changed.
+func (g *Gate) SetPolicy(next Policy) error {
+	g.policy.Lock()
+	defer g.policy.Unlock()
+	return g.setPolicy(next)
+}
+
+// setPolicy is called with policy held.
+func (g *Gate) setPolicy(next Policy) error {
+	set, err := compilePolicy(next)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	old := g.force.Load()
+	items := loosening(&old.accepted.Policy, &next)
+	if len(items) == 0 {
+		g.inForce(&inForce{accepted: set}, nil)
+	} else {
+		kept, err := compilePolicy(tightened(&old.accepted.Policy, &next))
+		if err != nil { // made of rules that were compiled before
+			g.mu.Unlock()
+			return err
+		}
+		g.inForce(&inForce{accepted: kept, proposed: set}, items)
+	}
+	// A prompt that shows another difference must not be answered any more.
+	stale := g.prompts(AskAccept)
+	g.mu.Unlock()
+	for _, p := range stale {
+		g.settle(p, "configuration or rules changed meanwhile", nil)
+	}
+	if len(items) > 0 {
+		g.OfferAccept()
+	}
+	return nil
+}
+
+// inForce takes over a policy. It is called with mu held.
+func (g *Gate) inForce(f *inForce, items []Item) {
+	g.force.Store(f)
+	g.items = items
+	if g.opts.Accepted == nil {
+		return
+	}
+	b, err := json.Marshal(f.accepted.Policy)
+	if err == nil {
+		err = g.opts.Accepted.Save(b)
+	}
+	if err != nil {
+		g.opts.Log.Error().Err(err).Msg("what was accepted could not be kept and will be asked again at the next start")
+	}
+}
+
+// prompts is called with mu held.
+func (g *Gate) prompts(kind Kind) []*Pending {
+	var out []*Pending
+	for p := range g.pending {
+		if p.Kind == kind {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// OfferAccept puts what loosens before the person, if anything does. Where that
+// is not possible it stays inert, and Warnings says so.
+func (g *Gate) OfferAccept() {
+	g.mu.Lock()
+	items := g.items
+	g.mu.Unlock()
+	if len(items) == 0 {
+		return
+	}
+	if err := g.offer(AskAccept, items); err != nil {
+		g.opts.Log.Warn().Err(err).Int("items", len(items)).Msg("what loosens is not in force")
+	}
+}
+
+// accept is called with the person's yes to exactly p's items.
+func (g *Gate) accept(p *Pending) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.force.Load()
+	if f.proposed != nil && slices.Equal(p.Items, g.items) {
+		g.inForce(&inForce{accepted: f.proposed}, nil)
+	}
+}
+
+// addRule writes the rule of an Always. It was shown, so it is accepted; rules
+// that somebody else put into the file meanwhile are not.
+func (g *Gate) addRule(r Rule) {
+	g.policy.Lock()
+	defer g.policy.Unlock()
+	rules, err := g.opts.Rules.Add(r)
+	if err != nil {
+		g.opts.Log.Error().Err(err).Msg("the rule of an always could not be written; the call was allowed once")
+		return
+	}
+	g.mu.Lock()
+	next := g.latest()
+	f := g.force.Load()
+	accepted := f.accepted.Policy
+	accepted.Rules = append(slices.Clone(accepted.Rules), r)
+	set, err := compilePolicy(accepted)
+	if err == nil {
+		g.force.Store(&inForce{accepted: set, proposed: f.proposed})
+	}
+	g.mu.Unlock()
+	if err == nil {
+		next.Rules = rules
+		err = g.setPolicy(next)
+	}
+	if err != nil {
+		g.opts.Log.Error().Err(err).Msg("the rule of an always is not in force")
+	}
+}
+
+// Rules returns the person's own rules as they were last read, in the order of
+// their numbers.
+func (g *Gate) Rules() []Rule {
+	return slices.Clone(g.latest().Rules)
+}
+
+// RevokeRule takes a rule out of the person's file, by number (from 1) or key.
+// To take out an allow tightens, and holds at once. To take out an ask or a deny
+// loosens, and holds once the person accepted it.
+func (g *Gate) RevokeRule(which string) (Rule, error) {
+	g.policy.Lock()
+	defer g.policy.Unlock()
+	gone, rest, err := g.opts.Rules.Remove(which)
+	if err != nil {
+		return gone, err
+	}
+	next := g.latest()
+	next.Rules = rest
+	return gone, g.setPolicy(next)
+}
+
+// latest is the policy that was set last, accepted or not.
+func (g *Gate) latest() Policy {
+	f := g.force.Load()
+	if f.proposed != nil {
+		return f.proposed.Policy
+	}
+	return f.accepted.Policy
+}
+
+// AllowedActions returns what a client may do with the computer tool, as in
+// force; nil: every action.
+func (g *Gate) AllowedActions(client string) []string {
+	var allowed []string
+	for _, s := range g.force.Load().sets() {
+		if s != nil {
+			allowed = intersect(allowed, s.actions(client))
+		}
+	}
+	return allowed
+}
+
+// TrustHint tells whether a host's word that a tool is read-only is believed.
+func (g *Gate) TrustHint(host string) bool {
+	for _, s := range g.force.Load().sets() {
+		if s != nil && !s.trust[host] {
+			return false
+		}
+	}
+	return true
+}
+
+// InForce tells whether a Policy.Loosening item of this key is accepted.
+func (g *Gate) InForce(key string) bool {
+	for _, s := range g.force.Load().sets() {
+		if s != nil && !s.keys[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// Warnings are sentences for the status: what is looser than by default, or
+// asked for and not in force.
+func (g *Gate) Warnings() []string {
+	var out []string
+	for _, a := range g.opts.Allow {
+		out = append(out, fmt.Sprintf("tools that fit %q run unasked while this process lives (--allow)", a.String()))
+	}
+	ready := g.ready()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.warning != "" {
+		out = append(out, g.warning)
+	}
+	if len(g.items) > 0 {
+		texts := make([]string, len(g.items))
+		for i, it := range g.items {
+			texts[i] = it.Text
+		}
+		w := "not in force until a person accepts it: " + strings.Join(texts, "; ")
+		if !ready {
+			w += " (nobody can be asked here: run Drawbridge with its tray or in a terminal's foreground)"
+		}
+		out = append(out, w)
+	}
+	return out
+}

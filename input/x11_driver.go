@@ -1,0 +1,341 @@
+//go:build linux
+
+package input
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
+
+	"drawbridge/internal/x11"
+)
+
+// x11Driver posts events through the XTEST extension.
+type x11Driver struct {
+	conn    *x11.Conn
+	display string
+	own     bool
+
+	remapped atomic.Bool // the keymap changed and must be read again
+	rewired  atomic.Bool // the same for the pointer's buttons
+	buttons  []byte      // what each button of the device counts as
+	keys     *keymap
+	original *keymap // as it was before we bound anything
+	pool     pool
+	bound    bool // pool was used
+	// undrained counts the keys that were typed and perhaps not yet taken.
+	undrained int
+	held      map[Key]heldKey
+	wheel     wheel
+	ping      *pinger
+	clip      *clipboard // made when first needed
+
+	posting sync.Mutex // keeps the events of one post together
+}
+
+var (
+	_ Driver = (*x11Driver)(nil)
+	_ Namer  = (*x11Driver)(nil)
+)
+
+// heldKey is what a Key call pressed, so that its release lets go of the same,
+// even when the layout changed meanwhile.
+type heldKey struct {
+	codes []byte // in the order pressed
+}
+
+// OpenX11 drives an X display; an empty name means $DISPLAY. own says that the
+// display belongs to the agent alone: then characters that its keymap lacks are
+// bound to spare keycodes until Close. On a person's display they go through
+// the clipboard, whose content is put back.
+//
+// A point is a pixel of the root window, whose top left corner is the origin.
+func OpenX11(display string, own bool) (Driver, error) {
+	d := &x11Driver{display: display, own: own, held: map[Key]heldKey{}}
+	d.ping = newPinger()
+	ctx := context.Background()
+	var err error
+	if d.conn, err = x11.Dial(ctx, display, d.event); err != nil {
+		return nil, err
+	}
+	if err := d.setUp(ctx); err != nil {
+		d.conn.Close()
+		return nil, d.fail("open the X display for input", err)
+	}
+	return d, nil
+}
+
+// setUpTimeout bounds what has no context of its caller's.
+const setUpTimeout = 10 * time.Second
+
+func (d *x11Driver) setUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
+	defer cancel()
+	ok, err := d.conn.Extension(ctx, "XTEST")
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errors.New("the X server has no XTEST extension, so no event can be posted; start it with XTEST enabled")
+	}
+	if err := d.ping.setUp(ctx, d.conn); err != nil {
+		return err
+	}
+	if d.keys, err = loadKeymap(ctx, d.conn, d.own); err != nil {
+		return err
+	}
+	if d.keys.max < poolLast {
+		d.own = false // no room to bind anything
+	}
+	d.original = d.keys
+	d.rewired.Store(true)
+	return nil
+}
+
+// event is called by the connection's goroutine.
+func (d *x11Driver) event(ev xgb.Event) {
+	switch e := ev.(type) {
+	case xproto.MappingNotifyEvent:
+		if e.Request == xproto.MappingPointer {
+			d.rewired.Store(true)
+		} else {
+			d.remapped.Store(true)
+		}
+	case xproto.ClientMessageEvent:
+		d.ping.answer(e)
+	}
+}
+
+// fail gives an error the name of what was tried, and the end of the connection
+// this package's name.
+func (d *x11Driver) fail(what string, err error) error {
+	if errors.Is(err, x11.ErrClosed) {
+		err = fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// fake is one XTEST event.
+type fake struct {
+	kind, detail byte
+	x, y         int16
+}
+
+func press(code byte) fake   { return fake{kind: xproto.KeyPress, detail: code} }
+func release(code byte) fake { return fake{kind: xproto.KeyRelease, detail: code} }
+
+func (f fake) isRelease() bool {
+	return f.kind == xproto.KeyRelease || f.kind == xproto.ButtonRelease
+}
+
+// post sends events in order and returns when the server has taken them. When
+// ctx ends on the way, only releases still go out, so that nothing stays down.
+func (d *x11Driver) post(ctx context.Context, events ...fake) error {
+	if len(events) == 0 {
+		return nil
+	}
+	return d.conn.Do(ctx, func() error {
+		// A call that was given up while the server was stuck may be at it yet.
+		d.posting.Lock()
+		defer d.posting.Unlock()
+		c := d.conn.Conn
+		for _, e := range events[:len(events)-1] {
+			if ctx.Err() == nil || e.isRelease() {
+				xtest.FakeInput(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+			}
+		}
+		e := events[len(events)-1]
+		if err := ctx.Err(); err != nil && !e.isRelease() {
+			return err
+		}
+		return xtest.FakeInputChecked(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0).Check()
+	})
+}
+
+func (d *x11Driver) Move(ctx context.Context, p Point) error {
+	e, err := motion(p)
+	if err != nil {
+		return err
+	}
+	d.wheel = wheel{}
+	if err := d.post(ctx, e); err != nil {
+		return d.fail("move the pointer", err)
+	}
+	return nil
+}
+
+// motion is the event that moves the pointer to p, on the nearest pixel.
+func motion(p Point) (fake, error) {
+	x, y := math.Round(p.X), math.Round(p.Y)
+	if !(math.Abs(x) <= math.MaxInt16 && math.Abs(y) <= math.MaxInt16) {
+		return fake{}, fmt.Errorf("(%g, %g) is no place on an X display", p.X, p.Y)
+	}
+	return fake{kind: xproto.MotionNotify, x: int16(x), y: int16(y)}, nil
+}
+
+// x11Buttons are the button numbers that applications expect. 4 to 7 are the
+// wheel.
+var x11Buttons = map[Button]byte{Left: 1, Middle: 2, Right: 3, Back: 8, Forward: 9}
+
+func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) error {
+	n, ok := x11Buttons[b]
+	if !ok {
+		return fmt.Errorf("press %s: there is no such button", b)
+	}
+	kind, what := byte(xproto.ButtonPress), "press"
+	if !down {
+		kind, what = xproto.ButtonRelease, "release"
+	}
+	d.wheel = wheel{}
+	n, err := d.device(ctx, n)
+	if err == nil {
+		err = d.post(ctx, fake{kind: kind, detail: n})
+	}
+	if err != nil {
+		return d.fail(fmt.Sprintf("%s the %s button", what, b), err)
+	}
+	return nil
+}
+
+// device returns the button of the device that counts as n: a left-handed person
+// has swapped some.
+func (d *x11Driver) device(ctx context.Context, n byte) (byte, error) {
+	if d.rewired.Swap(false) {
+		m, err := x11.Await(ctx, d.conn, func() (*xproto.GetPointerMappingReply, error) {
+			return xproto.GetPointerMapping(d.conn.Conn).Reply()
+		})
+		if err != nil {
+			d.rewired.Store(true)
+			return 0, err
+		}
+		d.buttons = m.Map
+	}
+	if i := bytes.IndexByte(d.buttons, n); i >= 0 {
+		return byte(i + 1), nil
+	}
+	return n, nil
+}
+
+func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
+	nx, ny, err := d.wheel.turn(dx, dy)
+	if err != nil {
+		return err
+	}
+	var events []fake
+	for _, w := range []struct {
+		n             int
+		forward, back byte
+	}{{ny, 5, 4}, {nx, 7, 6}} {
+		b := w.forward
+		if w.n < 0 {
+			b, w.n = w.back, -w.n
+		}
+		if b, err = d.device(ctx, b); err != nil {
+			return d.fail("scroll", err)
+		}
+		for range w.n {
+			events = append(events, fake{kind: xproto.ButtonPress, detail: b}, fake{kind: xproto.ButtonRelease, detail: b})
+		}
+	}
+	if err := d.post(ctx, events...); err != nil {
+		return d.fail("scroll", err)
+	}
+	return nil
+}
+
+func (d *x11Driver) Pointer(ctx context.Context) (Point, error) {
+	p, err := x11.Await(ctx, d.conn, func() (*xproto.QueryPointerReply, error) {
+		return xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply()
+	})
+	if err != nil {
+		return Point{}, d.fail("read the pointer's place", err)
+	}
+	return Point{float64(p.RootX), float64(p.RootY)}, nil
+}
+
+// syncTimeout is how long Sync waits for an application: long enough for one
+// that works, short enough for one that does not answer.
+const syncTimeout = 100 * time.Millisecond
+
+func (d *x11Driver) Sync(ctx context.Context) error {
+	ok, err := d.ping.wait(ctx, syncTimeout)
+	if err != nil {
+		return d.fail("wait for the application", err)
+	}
+	if ok {
+		d.undrained = 0
+	}
+	return nil
+}
+
+// ReleaseStray asks the server what is down and lets go of it. XTEST releases
+// only what XTEST pressed, so keys that the person holds stay down.
+func (d *x11Driver) ReleaseStray(ctx context.Context) error {
+	keys, err := x11.Await(ctx, d.conn, func() (*xproto.QueryKeymapReply, error) {
+		return xproto.QueryKeymap(d.conn.Conn).Reply()
+	})
+	if err != nil {
+		return d.fail("release what is held", err)
+	}
+	var events []fake
+	// 8 and 9 have no bit in the pointer's state; to release what is not down
+	// does nothing.
+	for _, b := range x11Buttons {
+		if b, err = d.device(ctx, b); err != nil {
+			return d.fail("release what is held", err)
+		}
+		events = append(events, fake{kind: xproto.ButtonRelease, detail: b})
+	}
+	for code := 8; code < 256; code++ {
+		if keys.Keys[code/8]&(1<<(code%8)) != 0 {
+			events = append(events, release(byte(code)))
+		}
+	}
+	if err := d.post(ctx, events...); err != nil {
+		return d.fail("release what is held", err)
+	}
+	clear(d.held)
+	return nil
+}
+
+// Close puts the keymap of a display of our own back and ends the connection.
+func (d *x11Driver) Close() error {
+	var err error
+	select {
+	case <-d.conn.Dead():
+	default:
+		ctx, cancel := context.WithTimeout(context.Background(), setUpTimeout)
+		defer cancel()
+		err = d.restoreKeymap(ctx)
+	}
+	if d.clip != nil {
+		d.clip.close()
+	}
+	d.conn.Close()
+	return err
+}
+
+func (d *x11Driver) restoreKeymap(ctx context.Context) error {
+	if !d.bound {
+		return nil
+	}
+	m := d.original
+	rows := m.syms[(poolFirst-int(m.min))*m.perCode : (poolLast+1-int(m.min))*m.perCode]
+	err := d.conn.Do(ctx, func() error {
+		return xproto.ChangeKeyboardMappingChecked(d.conn.Conn, poolLast-poolFirst+1, poolFirst,
+			byte(m.perCode), rows).Check()
+	})
+	if err != nil {
+		return d.fail("put the keymap back", err)
+	}
+	return nil
+}
