@@ -421,6 +421,12 @@ func (d *decoder) across(c *Config) {
 		d.failf(later("limits.connections", "limits.connections_per_client"),
 			"limits.connections_per_client (%d) must not be over limits.connections (%d)", c.Limits.ConnectionsPerClient, c.Limits.Connections)
 	}
+	for name, h := range c.Hosts {
+		path := "hosts." + name
+		if err := h.Check(); err != nil {
+			d.failf(d.lines[path], "%s: %v", path, err)
+		}
+	}
 	for i, r := range c.Rules {
 		path := "rules." + strconv.Itoa(i)
 		if err := r.Check(); err != nil {

@@ -168,11 +168,10 @@ func (s *Set) admit(a attachment) (*Host, error) {
 			}
 		}
 	}
-	config := Config{Name: name, Attached: true}
+	config := Config{Attached: true}
 	configured := false
 	if b := s.hosts[base]; b != nil {
 		config = b.config
-		config.Name = name
 		configured = b.configured && name == base
 	}
 	if old != nil {

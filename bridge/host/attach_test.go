@@ -49,7 +49,7 @@ func TestHelloRefused(t *testing.T) {
 		"main not wanted":   {`{"v":1,"name":"x","main":true}`, CloseRefused, "main_host in the configuration is files; x cannot be Main"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, Options{Main: "files", Reserved: reserved, Hosts: []Config{{Name: "files", URL: "http://127.0.0.1:1/"}}})
+			f := newFixture(t, Options{Main: "files", Reserved: reserved, Hosts: map[string]Config{"files": {URL: "http://127.0.0.1:1/"}}})
 			code, reason := closedWith(t, f.dial(&hosttest.Server{}, "mine", c.hello))
 			if code != c.code || !strings.Contains(reason, c.want) {
 				t.Errorf("closed with %d %q, want %d with %q", code, reason, c.code, c.want)
@@ -144,7 +144,7 @@ func TestSameNameTwice(t *testing.T) {
 
 func TestConfiguredAttachedHost(t *testing.T) {
 	empty := ""
-	f := newFixture(t, Options{Hosts: []Config{{Name: "omp", Attached: true, Prefix: &empty, TrustHints: true}}})
+	f := newFixture(t, Options{Hosts: map[string]Config{"omp": {Attached: true, Prefix: &empty, TrustHints: true}}})
 	if st := f.Status(); len(st) != 1 || st[0].State != "down" || st[0].Kind != "attached" {
 		t.Errorf("before it came: %+v", st)
 	}
@@ -220,10 +220,10 @@ func TestChangedDefinition(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	empty, x := "", "x-"
-	f := newFixture(t, Options{Hosts: []Config{
-		{Name: "b", Attached: true, Prefix: &empty},
-		{Name: "c", Attached: true, Prefix: &empty},
-		{Name: "d", Attached: true, Prefix: &x},
+	f := newFixture(t, Options{Hosts: map[string]Config{
+		"b": {Attached: true, Prefix: &empty},
+		"c": {Attached: true, Prefix: &empty},
+		"d": {Attached: true, Prefix: &x},
 	}})
 	host := func(name string, hello string, tools ...string) *hosttest.Session {
 		s := &hosttest.Server{}
@@ -262,7 +262,7 @@ func TestNames(t *testing.T) {
 // read-only and what it says it will ask about; of any other, nothing.
 func TestDefaults(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
-		f := newFixture(t, Options{Main: "h", Hosts: []Config{{Name: "h", Attached: true, TrustHints: trusted}}})
+		f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": {Attached: true, TrustHints: trusted}}})
 		var asked []string
 		s := &hosttest.Server{WillAsk: func(params json.RawMessage) bool {
 			asked = append(asked, string(params))

@@ -251,7 +251,7 @@ func TestStormOfChanges(t *testing.T) {
 // TestHang lets a host never answer: its own time limit ends the call, where it
 // has one, and others' calls are not held up.
 func TestHang(t *testing.T) {
-	f := newFixture(t, Options{Main: "h", Hosts: []Config{{Name: "h", Attached: true, Timeout: 50_000_000}}})
+	f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": {Attached: true, Timeout: 50_000_000}}})
 	s := &hosttest.Server{Call: func(ctx context.Context, _ *hosttest.Call) (json.RawMessage, json.RawMessage) {
 		<-ctx.Done()
 		return nil, nil

@@ -95,10 +95,10 @@ func childMain(mode string) int {
 }
 
 // childConfig makes a host entry that runs this test binary as a child.
-func childConfig(name, mode string) Config {
+func childConfig(mode string) Config {
 	exe, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	return Config{Name: name, Command: exe, Env: map[string]string{childEnv: mode}}
+	return Config{Command: exe, Env: map[string]string{childEnv: mode}}
 }

@@ -40,9 +40,9 @@ func TestChildEndsWithUs(t *testing.T) {
 	for _, mode := range []string{"legacy", "legacy stubborn"} {
 		t.Run(mode, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pids")
-			c := childConfig("h", mode)
+			c := childConfig(mode)
 			c.Env["DRAWBRIDGE_TEST_ORPHAN"] = file
-			f := newFixture(t, Options{Hosts: []Config{c}})
+			f := newFixture(t, Options{Hosts: map[string]Config{"h": c}})
 			child, grandchild := family(t, file)
 			eventually(t, "its tools", func() bool { s, _ := f.find("h_exit"); return s != nil })
 			f.Close()
@@ -82,9 +82,9 @@ func TestKeeper(t *testing.T) {
 	if file == "" {
 		t.Skip("runs only as the process that another test kills")
 	}
-	c := childConfig("h", "legacy stubborn")
+	c := childConfig("legacy stubborn")
 	c.Env["DRAWBRIDGE_TEST_ORPHAN"] = file
-	newFixture(t, Options{Hosts: []Config{c}})
+	newFixture(t, Options{Hosts: map[string]Config{"h": c}})
 	time.Sleep(time.Hour)
 }
 
@@ -94,7 +94,7 @@ func TestChildCrashes(t *testing.T) {
 		{"half", "ended while the call ran"},
 	} {
 		t.Run(c.tool, func(t *testing.T) {
-			f := newFixture(t, Options{Main: "h", Hosts: []Config{childConfig("h", "legacy")}})
+			f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": childConfig("legacy")}})
 			eventually(t, "its tools", func() bool { s, _ := f.find(c.tool); return s != nil })
 			got := text(f.call(within(t), c.tool, `{"name":"`+c.tool+`"}`, nil))
 			if !strings.Contains(got, c.want) || !strings.Contains(got, "whether it had its effect is not known") {
@@ -114,12 +114,12 @@ func TestChildThatCannotStart(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"no such command": {Config{Name: "h", Command: "drawbridge-no-such-command"}, "executable file not found"},
-		"no such folder":  {Config{Name: "h", Command: "sh", Cwd: "/nonexistent/folder"}, "/nonexistent/folder"},
-		"ends with words": {childConfig("h", "fail"), `exit status 3; its last words: "cannot find my things"`},
+		"no such command": {Config{Command: "drawbridge-no-such-command"}, "executable file not found"},
+		"no such folder":  {Config{Command: "sh", Cwd: "/nonexistent/folder"}, "/nonexistent/folder"},
+		"ends with words": {childConfig("fail"), `exit status 3; its last words: "cannot find my things"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, Options{Hosts: []Config{c.config}})
+			f := newFixture(t, Options{Hosts: map[string]Config{"h": c.config}})
 			eventually(t, "a warning that says why", func() bool {
 				return strings.Contains(strings.Join(f.Warnings(), "\n"), c.want)
 			})
@@ -131,20 +131,20 @@ func TestChildThatCannotStart(t *testing.T) {
 }
 
 func TestChildBanner(t *testing.T) {
-	f := newFixture(t, Options{Main: "h", Hosts: []Config{childConfig("h", "legacy banner")}})
+	f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": childConfig("legacy banner")}})
 	eventually(t, "its tools", func() bool { s, _ := f.find("zeta"); return s != nil })
 }
 
 // TestChildSilent has a child that gives no answer to server/discover.
 func TestChildSilent(t *testing.T) {
-	f := newFixture(t, Options{Main: "h", Hosts: []Config{childConfig("h", "legacy silent")}})
+	f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": childConfig("legacy silent")}})
 	eventually(t, "its tools", func() bool { s, _ := f.find("zeta"); return s != nil })
 }
 
 // TestChildFloodsStderr bounds what a flood on stderr puts into the log.
 func TestChildFloodsStderr(t *testing.T) {
 	var log lockedBuffer
-	set, err := NewSet(Options{Main: "h", Log: zerolog.New(&log), Version: "test", Hosts: []Config{childConfig("h", "legacy flood")}})
+	set, err := NewSet(Options{Main: "h", Log: zerolog.New(&log), Version: "test", Hosts: map[string]Config{"h": childConfig("legacy flood")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestChildFloodsStderr(t *testing.T) {
 }
 
 func TestChildCancelKillsNothingElse(t *testing.T) {
-	f := newFixture(t, Options{Main: "h", Hosts: []Config{childConfig("h", "legacy")}})
+	f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": childConfig("legacy")}})
 	eventually(t, "its tools", func() bool { s, _ := f.find("hang"); return s != nil })
 	ctx, cancel := context.WithCancel(within(t))
 	done := make(chan string, 1)

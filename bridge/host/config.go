@@ -21,10 +21,9 @@ const (
 	KindRemote   = "remote"
 )
 
-// Config is one entry of `hosts:`. The yaml names are the ones a person writes.
+// Config is one entry of `hosts:`, whose key is the host's name. The yaml names
+// are the ones a person writes.
 type Config struct {
-	Name string `yaml:"-"` // the entry's key
-
 	// A child process: command and the rest.
 	Command string            `yaml:"command"`
 	Args    []string          `yaml:"args"`
@@ -83,13 +82,14 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Check holds an entry against what can work.
+// Check holds an entry against what can work. An error begins with the field, if
+// it is about one.
 func (c *Config) Check() error {
 	at := func(field, format string, args ...any) error {
-		return fmt.Errorf("hosts.%s%s: %s", c.Name, field, fmt.Sprintf(format, args...))
-	}
-	if err := CheckName(c.Name); err != nil {
-		return fmt.Errorf("hosts: %w", err)
+		if field != "" {
+			field += ": "
+		}
+		return fmt.Errorf("%s%s", field, fmt.Sprintf(format, args...))
 	}
 	kinds := 0
 	for _, is := range []bool{c.Command != "", c.URL != "", c.Attached} {
@@ -105,15 +105,15 @@ func (c *Config) Check() error {
 	case c.Command == "" && (c.Args != nil || c.Env != nil || c.Cwd != ""):
 		return at("", "args, env and cwd go with command only")
 	case c.URL == "" && c.Headers != nil:
-		return at(".headers", "go with url only")
+		return at("headers", "go with url only")
 	case c.Prefix != nil && !prefixOK.MatchString(*c.Prefix):
-		return at(".prefix", "%q: at most 64 of A-Z a-z 0-9 . _ -", *c.Prefix)
+		return at("prefix", "%q: at most 64 of A-Z a-z 0-9 . _ -", *c.Prefix)
 	case c.Timeout < 0:
-		return at(".timeout", "must not be negative")
+		return at("timeout", "must not be negative")
 	}
 	for k, v := range c.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
-			return at(".env", "%q is no name for a variable", k)
+			return at("env", "%q is no name for a variable", k)
 		}
 	}
 	if slices.ContainsFunc(append([]string{c.Command, c.Cwd}, c.Args...), func(s string) bool { return strings.Contains(s, "\x00") }) {
@@ -122,18 +122,18 @@ func (c *Config) Check() error {
 	if c.URL != "" {
 		u, err := url.Parse(c.URL)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return at(".url", "%q is not the address of a server: http://… or https://…", c.URL)
+			return at("url", "%q is not the address of a server: http://… or https://…", c.URL)
 		}
 		if u.User != nil {
-			return at(".url", "must not hold credentials; use headers")
+			return at("url", "must not hold credentials; use headers")
 		}
 	}
 	for k, v := range c.Headers {
 		if !headerOK.MatchString(k) {
-			return at(".headers", "%q is no name for a header", k)
+			return at("headers", "%q is no name for a header", k)
 		}
 		if (v.Env == "") == (v.File == "") {
-			return at(".headers."+k, "needs exactly one of env and file")
+			return at("headers."+k, "needs exactly one of env and file")
 		}
 	}
 	return nil
@@ -141,7 +141,7 @@ func (c *Config) Check() error {
 
 func (c *Config) equal(d Config) bool {
 	samePrefix := (c.Prefix == nil) == (d.Prefix == nil) && (c.Prefix == nil || *c.Prefix == *d.Prefix)
-	return samePrefix && c.Name == d.Name && c.Command == d.Command && slices.Equal(c.Args, d.Args) &&
+	return samePrefix && c.Command == d.Command && slices.Equal(c.Args, d.Args) &&
 		maps.Equal(c.Env, d.Env) && c.Cwd == d.Cwd && c.URL == d.URL && maps.Equal(c.Headers, d.Headers) &&
 		c.Attached == d.Attached && c.Timeout == d.Timeout && c.TrustHints == d.TrustHints
 }

@@ -25,7 +25,7 @@ func kinds(t *testing.T, run func(t *testing.T, f *fixture, s *hosttest.Server),
 				if kind == KindRemote {
 					remote := httptest.NewServer(s)
 					t.Cleanup(remote.Close)
-					o.Hosts = []Config{{Name: "h", URL: remote.URL}}
+					o.Hosts = map[string]Config{"h": {URL: remote.URL}}
 				}
 				f := newFixture(t, o)
 				if kind == KindAttached {

@@ -94,11 +94,11 @@ func TestByteIdentity(t *testing.T) {
 					if era == hosttest.Modern {
 						mode = "modern"
 					}
-					o.Hosts = []Config{childConfig("h", mode)}
+					o.Hosts = map[string]Config{"h": childConfig(mode)}
 				case KindRemote:
 					remote := httptest.NewServer(oddHost(era))
 					t.Cleanup(remote.Close)
-					o.Hosts = []Config{{Name: "h", URL: remote.URL}}
+					o.Hosts = map[string]Config{"h": {URL: remote.URL}}
 				}
 				f := newFixture(t, o)
 				if kind == KindAttached {

@@ -36,7 +36,7 @@ func TestRemoteForgetsSession(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	t.Cleanup(remote.Close)
-	f := newFixture(t, Options{Main: "h", Hosts: []Config{{Name: "h", URL: remote.URL}}})
+	f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": {URL: remote.URL}}})
 	f.waitNames("h/a")
 	forgotten.Store(true)
 	if got := text(f.call(within(t), "a", `{"name":"a"}`, nil)); !strings.Contains(got, "forgotten our session") {
@@ -78,7 +78,7 @@ func TestRemoteStreamBreaks(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	t.Cleanup(remote.Close)
-	f := newFixture(t, Options{Main: "h", Hosts: []Config{{Name: "h", URL: remote.URL}}})
+	f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": {URL: remote.URL}}})
 	f.waitNames("h/a")
 	if a := f.call(within(t), "a", `{"name":"a"}`, nil); string(a.Result) != `{"after":"event-7"}` {
 		t.Errorf("answer %s %s", a.Result, a.Error)
@@ -114,7 +114,7 @@ func TestRemoteRefuses(t *testing.T) {
 				t.Cleanup(remote.Close)
 				url = remote.URL
 			}
-			f := newFixture(t, Options{Hosts: []Config{{Name: "h", URL: url}}})
+			f := newFixture(t, Options{Hosts: map[string]Config{"h": {URL: url}}})
 			eventually(t, "a warning that says why", func() bool { return strings.Contains(strings.Join(f.Warnings(), "\n"), c.want) })
 		})
 	}
@@ -153,7 +153,7 @@ func TestRemoteOverLimit(t *testing.T) {
 				fmt.Fprint(w, frame)
 			}))
 			t.Cleanup(remote.Close)
-			f := newFixture(t, Options{Main: "h", MaxFrame: 64 << 10, Hosts: []Config{{Name: "h", URL: remote.URL}}})
+			f := newFixture(t, Options{Main: "h", MaxFrame: 64 << 10, Hosts: map[string]Config{"h": {URL: remote.URL}}})
 			f.waitNames("h/a")
 			if got := text(f.call(within(t), "a", `{"name":"a"}`, nil)); !strings.Contains(got, "the tool ran, but its result has 2048") {
 				t.Errorf("text %q", got)
@@ -177,7 +177,7 @@ func TestRemoteHeaders(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	t.Cleanup(remote.Close)
-	newFixture(t, Options{Hosts: []Config{{Name: "h", URL: remote.URL, Headers: map[string]Secret{
+	newFixture(t, Options{Hosts: map[string]Config{"h": {URL: remote.URL, Headers: map[string]Secret{
 		"Authorization": {Env: "DRAWBRIDGE_TEST_HEADER", Prefix: "Bearer "},
 		"X-Key":         {File: file},
 	}}}})
@@ -189,7 +189,7 @@ func TestRemoteHeaders(t *testing.T) {
 		"DRAWBRIDGE_TEST_UNSET is not set": {Env: "DRAWBRIDGE_TEST_UNSET"},
 		"no such file":                     {File: file + "-not"},
 	} {
-		f := newFixture(t, Options{Hosts: []Config{{Name: "h", URL: remote.URL, Headers: map[string]Secret{"X-Key": s}}}})
+		f := newFixture(t, Options{Hosts: map[string]Config{"h": {URL: remote.URL, Headers: map[string]Secret{"X-Key": s}}}})
 		eventually(t, "a warning about "+want, func() bool { return strings.Contains(strings.Join(f.Warnings(), "\n"), want) })
 	}
 }
@@ -215,17 +215,17 @@ func TestSDKHosts(t *testing.T) {
 		return func(t *testing.T) Config {
 			remote := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdkServer() }, o))
 			t.Cleanup(remote.Close)
-			return Config{Name: "h", URL: remote.URL}
+			return Config{URL: remote.URL}
 		}
 	}
 	for name, config := range map[string]func(t *testing.T) Config{
-		"stdio":          func(*testing.T) Config { return childConfig("h", "sdk") },
+		"stdio":          func(*testing.T) Config { return childConfig("sdk") },
 		"http sessions":  handler(nil),
 		"http stateless": handler(&mcp.StreamableHTTPOptions{Stateless: true}),
 		"http json":      handler(&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, Options{Main: "h", Hosts: []Config{config(t)}})
+			f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": config(t)}})
 			f.waitNames("h/greet")
 			heard := make(chan string, 1)
 			meta := `,"_meta":{"progressToken":"t"}`

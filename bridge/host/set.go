@@ -24,7 +24,7 @@ type Options struct {
 	// Main names the host whose tools keep their names; empty: the attached
 	// session that claims it.
 	Main  string
-	Hosts []Config
+	Hosts map[string]Config // by name
 	// Note writes into the audit: a changed definition, a host that asks.
 	Note func(audit.Record)
 	// Changed is told when the tools are others than before.
@@ -102,21 +102,16 @@ func (s *Set) keep(h *Host) {
 
 // Configure takes another configuration: new hosts start, changed ones start
 // again, those that are gone end. A host whose entry is as before is left alone.
-func (s *Set) Configure(main string, hosts []Config) error {
-	names := map[string]bool{}
-	for i := range hosts {
-		if err := hosts[i].Check(); err != nil {
-			return err
+func (s *Set) Configure(main string, hosts map[string]Config) error {
+	for name, c := range hosts {
+		if err := CheckName(name); err != nil {
+			return fmt.Errorf("hosts: %w", err)
 		}
-		if names[hosts[i].Name] {
-			return fmt.Errorf("hosts.%s is written twice", hosts[i].Name)
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("hosts.%s: %w", name, err)
 		}
-		names[hosts[i].Name] = true
 	}
-	hosts = slices.Clone(hosts)
-	slices.SortFunc(hosts, func(a, b Config) int { return cmp.Compare(a.Name, b.Name) })
-
-	s.change(func() { s.configure(main, hosts, names) })
+	s.change(func() { s.configure(main, hosts) })
 	return nil
 }
 
@@ -124,25 +119,26 @@ func (s *Set) Configure(main string, hosts []Config) error {
 var errOut = errors.New("the configuration has changed")
 
 // configure is Configure with everything checked; s.mu is held.
-func (s *Set) configure(main string, hosts []Config, names map[string]bool) {
+func (s *Set) configure(main string, hosts map[string]Config) {
 	if s.closed {
 		return
 	}
 	s.main = main
 	for name, h := range s.hosts {
-		if h.configured && !names[name] {
+		if _, still := hosts[name]; h.configured && !still {
 			s.end(h, errOut)
 		}
 	}
-	for _, c := range hosts {
-		h := s.hosts[c.Name]
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		c := hosts[name]
+		h := s.hosts[name]
 		if h != nil && h.config.equal(c) {
 			continue
 		}
 		if h != nil {
 			s.end(h, errOut)
 		}
-		h = s.add(c.Name, c)
+		h = s.add(name, c)
 		h.configured = true
 		s.keep(h)
 	}

@@ -196,7 +196,7 @@ func start(t *testing.T, name string, flags ...string) *rig {
 	log := zerolog.New(zerolog.NewTestWriter(t))
 	var server *bridge.Server
 	r.set, err = host.NewSet(host.Options{Log: log, Version: "test", Note: r.ledger.note, Changed: func() { server.ToolsChanged() },
-		Hosts: []host.Config{{Name: name, Attached: true, TrustHints: true}}})
+		Hosts: map[string]host.Config{name: {Attached: true, TrustHints: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,9 +57,9 @@ func TestServers(t *testing.T) {
 	}
 	log := zerolog.New(zerolog.NewTestWriter(t))
 	var server *bridge.Server
-	set, err := host.NewSet(host.Options{Log: log, Version: "test", Changed: func() { server.ToolsChanged() }, Hosts: []host.Config{
-		{Name: "everything", Command: bin("mcp-server-everything"), Args: []string{"stdio"}},
-		{Name: "files", Command: bin("mcp-server-filesystem"), Args: []string{files}},
+	set, err := host.NewSet(host.Options{Log: log, Version: "test", Changed: func() { server.ToolsChanged() }, Hosts: map[string]host.Config{
+		"everything": {Command: bin("mcp-server-everything"), Args: []string{"stdio"}},
+		"files":      {Command: bin("mcp-server-filesystem"), Args: []string{files}},
 	}})
 	if err != nil {
 		t.Fatal(err)
