@@ -1,4 +1,3 @@
-// Package hosts tests the extension against the real programs that it is for.
 package hosts
 
 import (
@@ -211,35 +210,28 @@ func start(t *testing.T, name string, flags ...string) *rig {
 		web.Close()
 	})
 
-	endpoint := filepath.Join(state, "endpoint.json")
-	config := filepath.Join(state, "host.json")
-	write := func(file string, v any) {
-		b, err := json.Marshal(v)
-		if err == nil {
-			err = os.WriteFile(file, b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	ws := "ws" + strings.TrimPrefix(web.URL, "http")
-	write(endpoint, map[string]any{"v": 1, "url": ws + "/mcp"})
-	write(config, map[string]any{"endpoint": endpoint, "token": hostToken, "main": true})
-
-	extension, err := filepath.Abs("drawbridge.ts")
+	endpoint := filepath.Join(state, "endpoint.json")
+	if err := os.WriteFile(endpoint, []byte(`{"v":1,"url":"`+ws+`/mcp"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	dir, err := Dir(name, home, func(string) string { return "" })
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Install(dir, Settings{Endpoint: endpoint, Token: hostToken, Name: name, Main: true}); err != nil {
 		t.Fatal(err)
 	}
 	mock, err := filepath.Abs("testdata/mockmodel.ts")
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
-	args := append(p.command(cache), "--mode", "rpc", "--no-session", "-e", extension, "-e", mock, "--model", "mock/m")
+	args := append(p.command(cache), "--mode", "rpc", "--no-session", "-e", mock, "--model", "mock/m")
 	args = append(args, flags...)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = r.work
-	cmd.Env = append(os.Environ(), "HOME="+home, "DRAWBRIDGE_HOST_CONFIG="+config, "PI_OFFLINE=1", "PATH="+filepath.Join(cache, "node_modules/.bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "HOME="+home, "PI_OFFLINE=1", "PI_CODING_AGENT_DIR=", "PATH="+filepath.Join(cache, "node_modules/.bin")+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout, cmd.Stderr = r.out, r.out
 	if r.stdin, err = cmd.StdinPipe(); err != nil {
