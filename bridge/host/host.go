@@ -38,6 +38,8 @@ const (
 	maxAskShown = 200 // bytes of what a host says that it asks
 )
 
+const noTools = "it says that it has no tools"
+
 // Host is one named place where tools come from, whose connection comes and
 // goes. It is a bridge.Source.
 type Host struct {
@@ -178,7 +180,7 @@ func (h *Host) keep() {
 	wait, probe := retryMin, true
 	for {
 		begun := time.Now()
-		pipe, err := h.dial()
+		pipe, err := dial(&h.config, h.set.opts.MaxFrame, *h.log())
 		if err == nil {
 			err = h.serve(h.ctx, pipe, probe, openTime)
 		}
@@ -204,16 +206,15 @@ func (h *Host) keep() {
 }
 
 // dial starts the child, or readies the way to the remote server.
-func (h *Host) dial() (Pipe, error) {
-	c := &h.config
+func dial(c *Config, limit int64, log zerolog.Logger) (Pipe, error) {
 	if c.Kind() == KindRemote {
 		headers, err := c.header()
 		if err != nil {
 			return nil, err
 		}
-		return newHTTPPipe(c.URL, headers, h.set.opts.MaxFrame), nil
+		return newHTTPPipe(c.URL, headers, limit), nil
 	}
-	return startChild(Command{Path: c.Command, Args: c.Args, Env: c.Env, Dir: c.Cwd}, h.set.opts.MaxFrame, *h.log())
+	return startChild(Command{Path: c.Command, Args: c.Args, Env: c.Env, Dir: c.Cwd}, limit, log)
 }
 
 // serve keeps one connection from its opening to its end, and says why it ended.
@@ -296,7 +297,7 @@ func (h *Host) open(ctx context.Context, pipe Pipe, probe bool, limit time.Durat
 
 func (h *Host) list(ctx context.Context, conn *Conn, peer Peer, limit time.Duration) ([]Tool, []string, error) {
 	if !peer.Tools {
-		return nil, []string{"it says that it has no tools"}, nil
+		return nil, []string{noTools}, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not list its tools within %s", limit))
 	defer cancel()
