@@ -116,6 +116,18 @@ func editor(t testing.TB, v *virtual.Virtual, d *x11Driver) (file string) {
 		t.Fatal(err)
 	}
 	launch(t, v, d, "mousepad", "--disable-server", file)
+	// Its window is there before its menu works.
+	eventually(t, "the editor edits", func() bool {
+		wipe(t, d)
+		mustType(t, d, "x")
+		chord(t, d, Control, "s")
+		b, err := os.ReadFile(file)
+		return err == nil && string(b) == "x"
+	})
+	wipe(t, d)
+	if got := saved(t, d, file, ""); got != "" {
+		t.Fatalf("the editor holds %q", got)
+	}
 	return file
 }
 

@@ -34,6 +34,7 @@ type x11Driver struct {
 	bound    bool // pool was used
 	// undrained counts the keys that were typed and perhaps not yet taken.
 	undrained int
+	pressed   uint16 // bits of the buttons that Button pressed
 	held      map[Key]heldKey
 	wheel     wheel
 	ping      *pinger
@@ -167,7 +168,13 @@ func (d *x11Driver) Move(ctx context.Context, p Point) error {
 		return err
 	}
 	d.wheel = wheel{}
-	if err := d.post(ctx, e); err != nil {
+	err = d.post(ctx, e)
+	if err == nil && d.pressed != 0 {
+		// Of the motions that wait in a frozen pointer's queue the server keeps
+		// the last one only, and a drag is nothing without its way.
+		err = d.taken(ctx, func(p *xproto.QueryPointerReply) bool { return p.RootX == e.x && p.RootY == e.y })
+	}
+	if err != nil {
 		return d.fail("move the pointer", err)
 	}
 	return nil
@@ -186,6 +193,10 @@ func motion(p Point) (fake, error) {
 // wheel.
 var x11Buttons = map[Button]byte{Left: 1, Middle: 2, Right: 3, Back: 8, Forward: 9}
 
+// buttonMasks are the bits of the buttons in the pointer's state; 8 and 9 have
+// none.
+var buttonMasks = map[Button]uint16{Left: xproto.KeyButMaskButton1, Middle: xproto.KeyButMaskButton2, Right: xproto.KeyButMaskButton3}
+
 func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) error {
 	n, ok := x11Buttons[b]
 	if !ok {
@@ -200,10 +211,45 @@ func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) erro
 	if err == nil {
 		err = d.post(ctx, fake{kind: kind, detail: n})
 	}
+	if err == nil {
+		if mask := buttonMasks[b]; down {
+			d.pressed |= mask
+		} else {
+			d.pressed &^= mask
+			err = d.taken(ctx, func(p *xproto.QueryPointerReply) bool { return p.Mask&mask == 0 })
+		}
+	}
 	if err != nil {
 		return d.fail(fmt.Sprintf("%s the %s button", what, b), err)
 	}
 	return nil
+}
+
+// takenTimeout bounds the wait for a frozen pointer. It is spent in vain only
+// where the person holds the button or moves the pointer themselves.
+const takenTimeout = 250 * time.Millisecond
+
+// taken waits until the pointer is as an event that was posted leaves it.
+//
+// A window manager that raises windows on a click grabs the press: the server
+// then holds back everything of the pointer that follows, releases and motions,
+// until the manager has replayed the press to the application. Keys and messages
+// are not held back: what is typed right after a click would overtake it.
+func (d *x11Driver) taken(ctx context.Context, ok func(*xproto.QueryPointerReply) bool) error {
+	deadline := time.Now().Add(takenTimeout)
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+		p, err := x11.Await(ctx, d.conn, func() (*xproto.QueryPointerReply, error) {
+			return xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply()
+		})
+		if err != nil || ok(p) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // device returns the button of the device that counts as n: a left-handed person
@@ -304,6 +350,7 @@ func (d *x11Driver) ReleaseStray(ctx context.Context) error {
 		return d.fail("release what is held", err)
 	}
 	clear(d.held)
+	d.pressed = 0
 	return nil
 }
 

@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"drawbridge/internal/x11"
 )
 
 func TestPointerEvents(t *testing.T) {
@@ -80,6 +83,50 @@ func TestPointerEvents(t *testing.T) {
 		}
 	}
 	l.want(t)
+}
+
+// TestGrabbedPress clicks and drags where a window manager holds every press
+// back for a while, as those do that raise windows on a click.
+func TestGrabbedPress(t *testing.T) {
+	v := startDesk(t)
+	d := openDriver(t, v, true)
+	l := newLogger(t, v)
+	ctx := t.Context()
+	manager := make(chan xgb.Event, 64)
+	c, err := x11.Dial(ctx, v.Display(), func(ev xgb.Event) { manager <- ev })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := xproto.GrabButtonChecked(c.Conn, false, c.Root, xproto.EventMaskButtonPress, xproto.GrabModeSync,
+		xproto.GrabModeAsync, 0, 0, 1, xproto.ModMaskAny).Check(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			select {
+			case ev := <-manager:
+				if e, ok := ev.(xproto.ButtonPressEvent); ok {
+					time.Sleep(60 * time.Millisecond) // it is busy
+					xproto.AllowEvents(c.Conn, xproto.AllowReplayPointer, e.Time)
+				}
+			case <-c.Dead():
+				return
+			}
+		}
+	}()
+
+	do := func(errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(d.Move(ctx, Point{300, 300}), d.Button(ctx, Left, true, 1), d.Button(ctx, Left, false, 1))
+	l.want(t, "M300,300/0", "P1@300,300/0", "R1/100")
+	do(d.Button(ctx, Left, true, 1), d.Move(ctx, Point{310, 305}), d.Move(ctx, Point{320, 310}), d.Move(ctx, Point{330, 310}),
+		d.Button(ctx, Left, false, 1))
+	l.want(t, "P1@300,300/0", "M310,305/100", "M320,310/100", "M330,310/100", "R1/100")
 }
 
 // TestSwappedButtons clicks on the display of a left-handed person who likes the

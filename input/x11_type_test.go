@@ -379,24 +379,46 @@ func BenchmarkXdotoolType1120(b *testing.B) {
 	}
 }
 
-// TestPictureInClipboard keeps what is not text, too.
+// TestPictureInClipboard keeps what is not text, too. The other programs are
+// clipboards of ours: xclip answers one question at a time and drops others.
 func TestPictureInClipboard(t *testing.T) {
-	need(t, "xclip", "xclip")
 	v := startDesk(t)
 	d := openDriver(t, v, false)
 	editor(t, v, d)
-	picture := strings.Repeat("\x89PNG no text \x00\xff", 30000)
-	cmd := exec.Command("xclip", "-selection", "clipboard", "-t", "image/png", "-i")
-	cmd.Env = v.Env()
-	cmd.Stdin = strings.NewReader(picture)
-	if err := cmd.Run(); err != nil {
+	ctx := t.Context()
+	clipboards := make([]*clipboard, 2)
+	for i := range clipboards {
+		k, err := openClipboard(ctx, v.Display())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(k.close)
+		clipboards[i] = k
+	}
+	owner, reader := clipboards[0], clipboards[1]
+	png, err := owner.conn.Atom(ctx, "image/png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, err := owner.conn.Atom(ctx, "application/x-numbers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := []content{
+		{png, png, 8, []byte(strings.Repeat("\x89PNG no text \x00\xff", 30000))},
+		{numbers, numbers, 32, []byte{1, 2, 3, 4, 5, 6, 7, 8}},
+	}
+	if err := owner.own(ctx, owner.atom.clipboard, held); err != nil {
 		t.Fatal(err)
 	}
 	mustType(t, d, "中")
-	cmd = exec.Command("xclip", "-selection", "clipboard", "-t", "image/png", "-o")
-	cmd.Env = v.Env()
-	out, err := cmd.Output()
-	if err != nil || string(out) != picture {
-		t.Errorf("the picture is %d bytes now, was %d: %v", len(out), len(picture), err)
+	for _, want := range held {
+		got, err := reader.convert(ctx, reader.atom.clipboard, want.target, keepBytes)
+		if err != nil || got.typ != want.typ || got.format != want.format || string(got.data) != string(want.data) {
+			t.Errorf("%d bytes of format %d now, were %d of %d: %v", len(got.data), got.format, len(want.data), want.format, err)
+		}
+	}
+	if _, err := reader.convert(ctx, reader.atom.clipboard, reader.atom.utf8, keepBytes); !errors.Is(err, errNotOffered) {
+		t.Errorf("the typed text is still there: %v", err)
 	}
 }
