@@ -81,12 +81,12 @@ func (s *Server) Catalogue(client string) []Listed {
 // are asked first whose it is.
 func (s *Server) lookup(client, name string) (Listed, bool) {
 	if s.opts.Hosts != nil {
-		if source, ok := s.opts.Hosts.Find(name); ok {
+		if source, tool, ok := s.opts.Hosts.Find(name); ok {
 			host := source.Name()
 			if s.opts.Exposed != nil && !s.opts.Exposed(client, host, name) {
 				return Listed{}, false
 			}
-			return Listed{Name: name, Host: host, source: source, tool: Tool{Name: name}}, true
+			return Listed{Name: name, Host: host, source: source, tool: tool}, true
 		}
 	}
 	for l := range s.catalogue(client) {

@@ -16,8 +16,8 @@ type Hosts interface {
 	// Sources returns them in the order in which their tools are listed. It is
 	// not changed after it was returned.
 	Sources() []Source
-	// Find returns the source that lists a tool under this name.
-	Find(name string) (Source, bool)
+	// Find returns the source that lists a tool under this name, and the tool.
+	Find(name string) (Source, Tool, bool)
 	// Attach serves a host that dials in, until it goes or the request's context
 	// ends; the context's cause is told to the host. token is its token's name.
 	Attach(w http.ResponseWriter, r *http.Request, token string)

@@ -418,7 +418,7 @@ func (c *Conn) Call(ctx context.Context, r CallRequest) (result, rpcErr json.Raw
 		b = edits.apply(b, r.Params, id)
 		return append(b, '}')
 	})
-	if c.modern && got.result != nil && string(wire.Get(got.result, "resultType")) == `"input_required"` {
+	if c.modern && !edits.modern && got.result != nil && string(wire.Get(got.result, "resultType")) == `"input_required"` {
 		return nil, nil, errInput
 	}
 	return got.result, got.rpcErr, got.err
@@ -439,6 +439,7 @@ func (c *Conn) WillAsk(ctx context.Context, tool string, arguments json.RawMessa
 	return string(wire.Get(r.result, "asks")) == "true"
 }
 
-// errInput is the stateless era's way to decline a host's request: what the
-// older era asks in a request of its own comes as an answer there.
+// errInput declines for a caller of the older era, which could not answer. In the
+// stateless era a host asks in its result, and a caller of that era answers it by
+// itself, with another call.
 var errInput = errors.New("the host asked for sampling, elicitation or roots in the place of an answer, which Drawbridge declines")

@@ -125,16 +125,23 @@ func TestHostsRequestsAreDeclined(t *testing.T) {
 	}
 }
 
-func TestInputRequiredIsDeclined(t *testing.T) {
+// TestInputRequired has a stateless host ask in its result. Only a caller of the
+// same era can answer that; for another it is declined.
+func TestInputRequired(t *testing.T) {
+	const asks = `{"resultType":"input_required","inputRequests":{"a":{"method":"sampling/createMessage","params":{}}},"requestState":"s"}`
 	f := newFixture(t, Options{Main: "h"})
 	s := &hosttest.Server{Era: hosttest.Modern, Call: func(context.Context, *hosttest.Call) (json.RawMessage, json.RawMessage) {
-		return json.RawMessage(`{"resultType":"input_required","inputRequests":{"a":{"method":"sampling/createMessage","params":{}}},"requestState":"s"}`), nil
+		return json.RawMessage(asks), nil
 	}}
 	s.SetTools(tool("asks"))
 	f.dial(s, "h", `{"v":1,"protocolVersion":"2026-07-28"}`)
 	f.waitNames("h/asks")
 	if got := text(f.call(within(t), "asks", `{"name":"asks"}`, nil)); !strings.Contains(got, "declines") {
 		t.Errorf("text %q", got)
+	}
+	a := f.call(within(t), "asks", `{"name":"asks","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}}`, nil)
+	if string(a.Result) != asks {
+		t.Errorf("result %s, want %s", a.Result, asks)
 	}
 }
 

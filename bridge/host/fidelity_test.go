@@ -67,6 +67,7 @@ func oddHost(era string) *hosttest.Server {
 func TestByteIdentity(t *testing.T) {
 	const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1e2"}`
 	const ours = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"drawbridge","version":"test"}`
+	sampling := strings.Replace(modernMeta, `{}`, `{"sampling":{}}`, 1)
 	const toolHead = `{"vendorParam":true,"name":"zeta","arguments":` + oddArgs
 
 	for _, era := range []string{hosttest.Legacy, hosttest.Modern} {
@@ -79,10 +80,8 @@ func TestByteIdentity(t *testing.T) {
 				toolHead + `,"_meta":{"com.example/t":{"b":9007199254740993}} , "x":1.0}`,
 				toolHead + `,"_meta":{"com.example/t":{"b":9007199254740993},` + ours + `} , "x":1.0}`},
 			{"modern meta", toolHead + `,"_meta":{` + modernMeta + `,"com.example/t":1.0}}`, toolHead + `,"_meta":{` + modernMeta + `,"com.example/t":1.0}}`, toolHead + `,"_meta":{` + modernMeta + `,"com.example/t":1.0}}`},
-			// We decline sampling, so a host must not be told that it may ask.
-			{"modern meta with sampling", toolHead + `,"_meta":{` + strings.Replace(modernMeta, `{}`, `{"sampling":{}}`, 1) + `}}`,
-				toolHead + `,"_meta":{` + strings.Replace(modernMeta, `{}`, `{"sampling":{}}`, 1) + `}}`,
-				toolHead + `,"_meta":{` + modernMeta + `}}`},
+			// What a caller can be asked is between it and the host.
+			{"modern meta with sampling", toolHead + `,"_meta":{` + sampling + `}}`, toolHead + `,"_meta":{` + sampling + `}}`, toolHead + `,"_meta":{` + sampling + `}}`},
 		}
 		for _, kind := range []string{KindAttached, KindChild, KindRemote} {
 			t.Run(kind+" "+era, func(t *testing.T) {

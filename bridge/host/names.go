@@ -23,7 +23,12 @@ type view struct {
 // catalogue is what all hosts list. It does not change.
 type catalogue struct {
 	sources []bridge.Source
-	index   map[string]bridge.Source // by listed name
+	index   map[string]indexed // by listed name
+}
+
+type indexed struct {
+	source bridge.Source
+	tool   bridge.Tool
 }
 
 // listed is one line of what is listed, to tell a change by.
@@ -108,10 +113,10 @@ func (s *Set) rebuild() bool {
 		sources = append(sources, h)
 	}
 	changed := !slices.Equal(listing, s.listing)
-	index := map[string]bridge.Source{}
+	index := map[string]indexed{}
 	for _, h := range hosts {
-		for name := range h.view.Load().byName {
-			index[name] = h
+		for _, t := range h.view.Load().tools {
+			index[t.Name] = indexed{h, t}
 		}
 	}
 	s.owners, s.listing = owners, listing

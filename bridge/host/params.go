@@ -28,12 +28,14 @@ type edits struct {
 	list  []edit
 	token json.RawMessage // the caller's progress token; nil when it gave none
 	extra int             // bytes that the edits add at most
+	// modern: the caller speaks the stateless era.
+	modern bool
 }
 
 // planParams decides what of a caller's params must differ toward this host: the
 // tool's name where it is listed under another, the progress token, and what a
-// stateless host needs in _meta. A caller's declared sampling, elicitation or
-// roots is taken back: toward the host we are the client, and we decline these.
+// stateless host needs in _meta where the caller did not send it. A caller of the
+// older era so declares no capabilities: it could not be asked anything.
 func (c *Conn) planParams(r CallRequest) edits {
 	var e edits
 	params := r.Params
@@ -71,12 +73,9 @@ func (c *Conn) planMeta(e *edits, params json.RawMessage, meta wire.Member) {
 			e.list = append(e.list, edit{start: from, end: to, token: true})
 			e.extra += 20
 		case wire.MetaProtocolVersion:
-			version = true
+			version, e.modern = true, true
 		case wire.MetaClientCapabilities:
 			caps = true
-			if c.modern && declaresInput(params[from:to]) {
-				e.add(from, to, "{}")
-			}
 		case wire.MetaClientInfo:
 			client = true
 		}
@@ -101,20 +100,6 @@ func (c *Conn) planMeta(e *edits, params json.RawMessage, meta wire.Member) {
 	if add != "" {
 		e.add(meta.Start+end, meta.Start+end, add)
 	}
-}
-
-// declaresInput tells whether client capabilities invite a host to ask for what
-// we decline.
-func declaresInput(caps json.RawMessage) bool {
-	found := false
-	wire.Members(caps, func(m wire.Member) bool {
-		switch m.Name {
-		case "sampling", "elicitation", "roots":
-			found = true
-		}
-		return !found
-	})
-	return found
 }
 
 func (e *edits) add(start, end int, text string) {

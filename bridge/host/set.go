@@ -191,10 +191,10 @@ func (s *Set) Close() {
 // which they first came.
 func (s *Set) Sources() []bridge.Source { return s.catalogue.Load().sources }
 
-// Find returns the host that lists a tool under this name.
-func (s *Set) Find(name string) (bridge.Source, bool) {
-	h, ok := s.catalogue.Load().index[name]
-	return h, ok
+// Find returns the host that lists a tool under this name, and the tool.
+func (s *Set) Find(name string) (bridge.Source, bridge.Tool, bool) {
+	e, ok := s.catalogue.Load().index[name]
+	return e.source, e.tool, ok
 }
 
 // ordered returns the hosts in the catalogue's order; s.mu is held.
