@@ -79,13 +79,13 @@ func (s *Set) Attach(w http.ResponseWriter, r *http.Request, token string) {
 	defer pipe.Close()
 	hello, err := s.hello(pipe)
 	if err != nil {
-		pipe.bye(websocket.ClosePolicyViolation, err.Error())
+		pipe.refuse(websocket.ClosePolicyViolation, err.Error())
 		s.opts.Log.Warn().Err(err).Str("token", token).Msg("refused a host")
 		return
 	}
 	h, err := s.admit(attachment{token, hello})
 	if err != nil {
-		pipe.bye(CloseRefused, err.Error())
+		pipe.refuse(CloseRefused, err.Error())
 		s.opts.Log.Warn().Err(err).Str("token", token).Msg("refused a host")
 		return
 	}

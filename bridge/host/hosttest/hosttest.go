@@ -8,9 +8,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -309,7 +311,7 @@ func (s *Server) Dial(url, token, hello string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := s.socket(ws)
+	p := s.socket(ws, true)
 	if hello != "" {
 		if err := p.Send(`{"jsonrpc":"2.0","method":"drawbridge/hello","params":` + hello + `}`); err != nil {
 			ws.Close()
@@ -325,15 +327,31 @@ func (s *Server) Dial(url, token, hello string) (*Session, error) {
 }
 
 // Serve serves a websocket that a client has dialled, without a hello.
-func (s *Server) Serve(ws *websocket.Conn) error { return s.read(ws, s.socket(ws)) }
+func (s *Server) Serve(ws *websocket.Conn) error { return s.read(ws, s.socket(ws, false)) }
 
-func (s *Server) socket(ws *websocket.Conn) *Peer {
+func (s *Server) socket(ws *websocket.Conn, dialled bool) *Peer {
 	var mu sync.Mutex
 	return s.peer(func(b []byte) error {
 		mu.Lock()
 		defer mu.Unlock()
+		if dialled && len(b) >= oneFrame {
+			return writeWhole(ws, b)
+		}
 		return ws.WriteMessage(websocket.TextMessage, b)
 	})
+}
+
+// oneFrame is the size from which gorilla would cut a message into many frames.
+// Node, Bun and browsers send one, whatever its size, and so does this.
+const oneFrame = 64 << 10
+
+// writeWhole writes a message as one frame of a client. Its mask is zero, which
+// leaves the message as it is.
+func writeWhole(ws *websocket.Conn, b []byte) error {
+	head := binary.BigEndian.AppendUint64([]byte{0x81, 0x80 | 127}, uint64(len(b)))
+	whole := net.Buffers{append(head, 0, 0, 0, 0), b}
+	_, err := whole.WriteTo(ws.NetConn())
+	return err
 }
 
 // read serves frames until the connection ends, and says why it did.
