@@ -26,7 +26,8 @@ test: deps ## all tests, with the race detector where there is a C compiler
 conformance: ## the official MCP suite against the endpoint, as a table (part of test, too)
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
 
-ci: lint darwin test ## what must be green before anything lands
+ci: HOSTS = pi servers
+ci: lint darwin test hosts ## what must be green before anything lands
 
 bench: deps ## the figures of the README, as ratios measured in one run
 	$(GO) run ./packaging/bench
