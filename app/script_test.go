@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"image/png"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"drawbridge/bridge"
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/host/hosttest"
+	"drawbridge/bridge/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -26,8 +28,24 @@ func TestMain(m *testing.M) {
 
 // toolHost is a program that speaks MCP on stdio, for scripts to have as a host.
 func toolHost() {
-	s := &hosttest.Server{}
-	s.SetTools(`{"name":"greet","description":"Says hello","inputSchema":{"type":"object"},"x-vendor":9007199254740993}`)
+	s := &hosttest.Server{Call: func(ctx context.Context, c *hosttest.Call) (result, rpcErr json.RawMessage) {
+		if c.Name != "sh" {
+			return hosttest.Echo(ctx, c)
+		}
+		var p struct{ Arguments struct{ Command string } }
+		if err := json.Unmarshal(c.Params, &p); err != nil {
+			return nil, wire.Errorf(wire.CodeInvalidParams, "%v", err).Raw()
+		}
+		out, err := exec.CommandContext(ctx, "sh", "-c", p.Arguments.Command).CombinedOutput()
+		if err != nil {
+			return wire.ErrorResult(err.Error()+"\n"+string(out), ""), nil
+		}
+		return json.RawMessage(`{"content":[{"type":"text","text":` + string(wire.AppendString(nil, string(out))) + `}]}`), nil
+	}}
+	s.SetTools(
+		`{"name":"greet","description":"Says hello","inputSchema":{"type":"object"},"x-vendor":9007199254740993}`,
+		`{"name":"sh","description":"Runs a command","inputSchema":{"type":"object","properties":{"command":{"type":"string"}}}}`,
+	)
 	if err := s.ServeStdio(os.Stdin, os.Stdout); err != nil {
 		os.Exit(1)
 	}
