@@ -18,8 +18,9 @@ import (
 // routes names the role that each route is for. A path that is not here does
 // not exist, which only a valid token gets to know.
 var routes = map[string]token.Role{
-	"/mcp":    token.Client,
-	"/status": token.Client,
+	"/mcp":      token.Client,
+	"/host-llm": token.Client,
+	"/status":   token.Client,
 }
 
 type entryKey struct{}

@@ -159,8 +159,13 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	return fmt.Errorf("serving the model gateway: %w", err)
 }
 
-// Close closes a gateway that was not served.
-func (g *Gateway) Close() error { return g.ln.Close() }
+// Close closes the listener of a gateway, also of one that was never served.
+func (g *Gateway) Close() error {
+	if err := g.ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
 
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {

@@ -124,13 +124,11 @@ func (s *Switch) Deny(by string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.allowed.Load().end(errDenied)
-	if s.state.Mode == Deny && s.unsaved == nil {
-		return nil
-	}
 	if s.state.Mode != Deny {
 		s.state = State{Mode: Deny, Since: now(), By: by}
 		s.tell()
 	}
+	// Also when it was denied before: the file may say something else by now.
 	if err := s.save(s.state); err != nil {
 		return fmt.Errorf("models are off, but that could not be saved and ends with this process: %w", err)
 	}
@@ -138,7 +136,7 @@ func (s *Switch) Deny(by string) error {
 }
 
 // Allow asks the person whether hosts may call their models again, and waits for
-// the answer. by names the client that wants it. A *[RefusedError] says why not.
+// the answer. by names the client that wants it, or the place. A *[RefusedError] says why not.
 func (s *Switch) Allow(ctx context.Context, by string) error {
 	if st, _ := s.Watch(); st.Mode == Allow {
 		return nil

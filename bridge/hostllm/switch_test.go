@@ -104,8 +104,14 @@ func TestDenyAndAllow(t *testing.T) {
 		t.Errorf("saved is %+v, %v", got, err)
 	}
 	st, changed := s.Watch()
+	if err := save(dir, State{Mode: Allow}, nil); err != nil { // by somebody else
+		t.Fatal(err)
+	}
 	if err := s.Deny("client b"); err != nil {
 		t.Fatal(err)
+	}
+	if got, err := load(dir); err != nil || got != st {
+		t.Errorf("saved is %+v, %v; want %+v", got, err, st)
 	}
 	if again, _ := s.Watch(); again != st {
 		t.Errorf("a second deny made %+v of %+v", again, st)
