@@ -24,6 +24,7 @@ import (
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/gate"
 	"drawbridge/bridge/host"
+	"drawbridge/bridge/hostllm"
 	"drawbridge/bridge/private"
 	"drawbridge/bridge/stop"
 	"drawbridge/bridge/token"
@@ -52,6 +53,8 @@ type agent struct {
 	journal *input.Journal
 	lease   *gate.Lease
 	gate    *gate.Gate
+	models  *hostllm.Switch
+	gateway *hostllm.Gateway
 	tool    *computer.Tool
 	hosts   *host.Set
 	server  *bridge.Server
@@ -92,6 +95,9 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 	if err := a.openGate(); err != nil {
 		return nil, err
 	}
+	if err := a.openModels(); err != nil {
+		return nil, err
+	}
 	a.tool = computer.New(computer.Options{
 		Desk: a.desk, Config: toolConfig(conf.Config), Lease: a.lease,
 		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, Journal: a.journal, Log: log,
@@ -116,6 +122,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		},
 		Exposed: a.exposed.allows, AllowedHosts: conf.AllowedHosts, AllowedOrigins: conf.AllowedOrigins,
 		Status:     a.fillStatus,
+		HostLLM:    a.models.Serve,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
 	})
 	return a, nil
@@ -234,6 +241,27 @@ func (a *agent) openGate() error {
 	return nil
 }
 
+// openModels reads the state of the model switch and opens the gateway, which
+// does not serve before run.
+func (a *agent) openModels() error {
+	var err error
+	a.models, err = hostllm.Open(hostllm.Options{
+		Dir: a.dir, Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
+		Person: a.gate, Audit: a.audit, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.gateway, err = hostllm.OpenGateway(hostllm.GatewayOptions{
+		Dir: a.dir, Listen: a.conf.ModelGateway.Listen, Providers: a.conf.ModelGateway.Providers, Switch: a.models, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.onClose("model gateway", a.gateway.Close)
+	return nil
+}
+
 // readPolicy is what configuration and rules file allow.
 func readPolicy(c config.Config, rules gate.RulesFile) (gate.Policy, error) {
 	own, err := rules.Load()
@@ -331,12 +359,27 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	a.onClose("control socket", ctl.Close)
 	a.hosts.Start()
+	a.gateway.Own(ln.Addr())
+	if text := a.gateway.Warning(); text != "" {
+		a.server.Warn(text)
+		a.log.Warn().Msg(text)
+	}
 	// Told to end before it began to serve, the server closes the listener too.
 	served := make(chan error, 1)
 	go func() { served <- a.server.Serve(ctx, ln) }()
+	gateway := make(chan struct{})
+	go func() {
+		defer close(gateway)
+		if err := a.gateway.Serve(ctx); err != nil {
+			a.log.Error().Err(err).Msg("hosts reach no models until the agent is started again")
+			a.server.Warn(err.Error())
+		}
+	}()
+	a.onClose("model gateway", func() error { <-gateway; return nil })
 
 	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
 		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
+		Gateway: a.gateway.URL(), Proxy: a.gateway.URL(),
 	})
 	if err != nil {
 		a.end(err)
@@ -391,8 +434,9 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	_, st.Paused = a.gate.Paused()
 	st.Hosts = a.hosts.Status()
 	st.Warnings = append(st.Warnings, a.hosts.Warnings()...)
-	// Nothing here calls models or keeps hosts from calling theirs.
-	st.HostLLM = "allow"
+	models, _ := a.models.Watch()
+	st.HostLLM = string(models.Mode)
+	st.Warnings = append(st.Warnings, a.models.Warnings()...)
 	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
 	if text := a.lost.Load(); text != nil {
 		st.Warnings = append(st.Warnings, *text)
@@ -405,7 +449,7 @@ func (a *agent) fillStatus(st *bridge.Status) {
 // restartOnly are the fields that are read only at the start, as prefixes.
 var restartOnly = []string{
 	"listen", "allowed_hosts", "allowed_origins", "allow_xwayland", "virtual.", "approvals.", "limits.", "audit.", "log.",
-	"computer.backend", "computer.capture", "computer.lease_queue",
+	"computer.backend", "computer.capture", "computer.lease_queue", "model_gateway.",
 }
 
 // reload reads configuration and rules again. With an error nothing changed.
@@ -450,6 +494,13 @@ func (a *agent) reload() (reloaded, error) {
 	a.exposed.set(next.Config)
 	a.tool.SetConfig(toolConfig(next.Config))
 	a.server.ToolsChanged()
+	if next.HostLLM == hostllm.Deny {
+		if err := a.models.Deny("configuration"); err != nil {
+			r.Warnings = append(r.Warnings, err.Error())
+		}
+	} else if a.models.Denied() {
+		r.Warnings = append(r.Warnings, "models stay off until a person allows them: drawbridge host-llm allow")
+	}
 	a.log.Info().Strs("changed", r.Changed).Strs("restart", r.Restart).Msg("reloaded")
 	return r, nil
 }

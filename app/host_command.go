@@ -50,6 +50,7 @@ func (c *cli) hostCommand() *cobra.Command {
 			Use: "uninstall " + kinds, Short: "Take the extension out of omp or pi, and its token away", Args: exactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return c.uninstallHost(cmd, args[0]) },
 		},
+		c.hostRunCommand(),
 	)
 	return cmd
 }

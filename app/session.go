@@ -19,34 +19,46 @@ const tokenEnv = "DRAWBRIDGE_TOKEN"
 // maxAnswer bounds what one call may bring back.
 const maxAnswer = 512 << 20
 
-// dial connects to the running agent as a client: the default one, or another
-// whose token is in the environment.
-func (c *cli) dial(ctx context.Context, client string) (*wire.Conn, error) {
-	dir, err := c.stateDir()
-	if err != nil {
-		return nil, err
+// runningAgent finds the running agent: its state directory and where it serves.
+func (c *cli) runningAgent(ctx context.Context) (dir string, end bridge.Endpoint, err error) {
+	if dir, err = c.stateDir(); err != nil {
+		return "", end, err
 	}
 	// The control socket tells a running agent from the endpoint.json of a dead
-	// one, whose port another program may have by now: it would get our token.
+	// one, whose ports other programs may have by now: they would get our secrets.
 	if _, err := control.Dial(ctx, dir); err != nil {
-		return nil, err
+		return "", end, err
 	}
-	end, err := bridge.ReadEndpoint(dir)
+	end, err = bridge.ReadEndpoint(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: it has no %s in %s yet", control.ErrNoAgent, bridge.EndpointFile, dir)
+		err = fmt.Errorf("%w: it has no %s in %s yet", control.ErrNoAgent, bridge.EndpointFile, dir)
 	}
+	return dir, end, err
+}
+
+// endpoint finds the running agent, and the token of a client: the default one,
+// or another whose token is in the environment.
+func (c *cli) endpoint(ctx context.Context, client string) (end bridge.Endpoint, secret string, err error) {
+	dir, end, err := c.runningAgent(ctx)
 	if err != nil {
-		return nil, err
+		return end, "", err
 	}
-	secret := c.getenv(tokenEnv)
+	secret = c.getenv(tokenEnv)
 	switch {
 	case client != "" && client != token.DefaultName && secret == "":
-		return nil, &exitError{code: exitUsage, err: fmt.Errorf("the token of client %q is not known", client),
+		return end, "", &exitError{code: exitUsage, err: fmt.Errorf("the token of client %q is not known", client),
 			hint: "set " + tokenEnv + " to what drawbridge client add printed"}
 	case client == "" && secret == "", client == token.DefaultName:
-		if secret, err = token.ReadDefault(dir); err != nil {
-			return nil, err
-		}
+		secret, err = token.ReadDefault(dir)
+	}
+	return end, secret, err
+}
+
+// dial connects to the running agent as a client.
+func (c *cli) dial(ctx context.Context, client string) (*wire.Conn, error) {
+	end, secret, err := c.endpoint(ctx, client)
+	if err != nil {
+		return nil, err
 	}
 	conn, err := wire.Dial(ctx, end.URL, secret)
 	var refused *wire.DialError

@@ -18,9 +18,10 @@ import (
 // routes names the role that each route is for. A path that is not here does
 // not exist, which only a valid token gets to know.
 var routes = map[string]token.Role{
-	"/mcp":    token.Client,
-	"/host":   token.Host,
-	"/status": token.Client,
+	"/mcp":      token.Client,
+	"/host":     token.Host,
+	"/host-llm": token.Client,
+	"/status":   token.Client,
 }
 
 type entryKey struct{}
@@ -65,30 +66,43 @@ func entryOf(r *http.Request) token.Entry {
 // hostAllowed takes loopback names and addresses with any port, because SSH
 // forwards change it, and names from the configuration.
 func (s *Server) hostAllowed(hostport string) bool {
-	host, port := hostport, ""
-	if strings.HasSuffix(hostport, "]") || !strings.Contains(hostport, ":") {
-		host = hostport
-	} else {
+	host, ok := hostOf(hostport)
+	return ok && (isLoopback(host) || slices.ContainsFunc(s.opts.AllowedHosts, func(a string) bool { return strings.EqualFold(a, host) }))
+}
+
+// LoopbackHost reports whether a Host header names this machine by a loopback
+// name or address, with any port. A page that reached a loopback port by a name
+// of its own does not.
+func LoopbackHost(hostport string) bool {
+	host, ok := hostOf(hostport)
+	return ok && isLoopback(host)
+}
+
+// hostOf takes the port and the brackets off a Host header.
+func hostOf(hostport string) (host string, ok bool) {
+	host = hostport
+	if !strings.HasSuffix(hostport, "]") && strings.Contains(hostport, ":") {
+		var port string
 		var err error
 		if host, port, err = net.SplitHostPort(hostport); err != nil {
-			return false
+			return "", false
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
+			return "", false
 		}
 	}
 	if inner, ok := strings.CutPrefix(host, "["); ok {
-		if host, ok = strings.CutSuffix(inner, "]"); !ok {
-			return false
-		}
+		return strings.CutSuffix(inner, "]")
 	}
+	return host, true
+}
+
+func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	return slices.ContainsFunc(s.opts.AllowedHosts, func(a string) bool { return strings.EqualFold(a, host) })
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
 }
 
 // originAllowed takes requests that come from no page, from our own origin (the

@@ -51,6 +51,7 @@ func TestGuard(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.AllowedHosts = []string{"desk.example"}
 		o.AllowedOrigins = []string{"https://desk.example"}
+		o.HostLLM = func(w http.ResponseWriter, _ *http.Request, client string) { fmt.Fprint(w, client) }
 	})
 	const us = "127.0.0.1:7317"
 	good := "Bearer " + r.token
@@ -110,6 +111,8 @@ func TestGuard(t *testing.T) {
 				{"post", "POST", "/mcp", 415, false},
 				{"get", "GET", "/mcp", 405, false},
 				{"status", "GET", "/status", 200, false},
+				{"host-llm", "GET", "/host-llm", 200, false},
+				{"host-llm, change", "POST", "/host-llm", 200, false},
 				{"unknown", "GET", "/nowhere", 404, false},
 				{"unknown ws", "GET", "/mcp/", 404, true},
 				{"dots", "GET", "/status/../mcp", 404, false},

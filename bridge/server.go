@@ -54,6 +54,9 @@ type Options struct {
 	// Status, if set, fills in what the server does not know: backend,
 	// permissions, paused, pending, hosts, host_llm. It may add warnings.
 	Status func(*Status)
+	// HostLLM, if set, serves /host-llm for a client, by its token's name. The
+	// request's context ends with the server.
+	HostLLM func(w http.ResponseWriter, r *http.Request, client string)
 	// ConnClosed, if set, is told when a caller's connection ended, besides the
 	// sources that are ConnObservers.
 	ConnClosed func(Caller)
@@ -146,6 +149,8 @@ func (s *Server) Handler() http.Handler {
 			s.serveStatus(w, r)
 		case r.URL.Path == "/host":
 			s.serveHost(w, r)
+		case r.URL.Path == "/host-llm":
+			s.serveHostLLM(w, r)
 		case websocket.IsWebSocketUpgrade(r):
 			s.serveWebsocket(w, r)
 		default:
@@ -392,4 +397,15 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, wire.Frame{b})
+}
+
+func (s *Server) serveHostLLM(w http.ResponseWriter, r *http.Request) {
+	if s.opts.HostLLM == nil {
+		httpError(w, http.StatusNotFound, wire.Errorf(wire.CodeRefused, "this agent has no model switch"))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })()
+	s.opts.HostLLM(w, r.WithContext(ctx), entryOf(r).Name)
 }

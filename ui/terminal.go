@@ -386,6 +386,11 @@ func (t *Terminal) text(p *gate.Pending, word string) string {
 		for _, it := range p.Items {
 			line("  + %s", Escape(it.Text, longest))
 		}
+	case gate.AskLoosen:
+		line("%s asks to allow more from now on:", name(r.Client))
+		for _, it := range p.Items {
+			line("  + %s", Escape(it.Text, longest))
+		}
 	default:
 		line("Client %s wants to run %s of host %s.", name(r.Client), name(r.Tool), name(r.Host))
 		if p.Again {

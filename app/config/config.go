@@ -9,6 +9,7 @@ import (
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/gate"
 	"drawbridge/bridge/host"
+	"drawbridge/bridge/hostllm"
 )
 
 // Config is everything that a person can set. The zero value is not usable;
@@ -27,6 +28,8 @@ type Config struct {
 	Hosts          map[string]host.Config `yaml:"hosts"`
 	MainHost       string                 `yaml:"main_host"`
 	Approvals      Approvals              `yaml:"approvals"`
+	HostLLM        hostllm.Mode           `yaml:"host_llm"`
+	ModelGateway   ModelGateway           `yaml:"model_gateway"`
 	Limits         Limits                 `yaml:"limits"`
 	Audit          Audit                  `yaml:"audit"`
 	Log            Log                    `yaml:"log"`
@@ -45,6 +48,13 @@ type Approvals struct {
 	Deadline            time.Duration `yaml:"deadline"`
 	MaxPendingPerClient int           `yaml:"max_pending_per_client"`
 	CoolDown            time.Duration `yaml:"cool_down"`
+}
+
+// ModelGateway is where the model requests of hosts pass.
+type ModelGateway struct {
+	Listen     string            `yaml:"listen"`
+	Providers  map[string]string `yaml:"providers"`
+	ModelHosts []string          `yaml:"model_hosts"`
 }
 
 // Limits bounds what programs can make the agent hold. Sizes are bytes.
@@ -91,6 +101,8 @@ func Default() Config {
 		Rules:          []gate.Rule{},
 		Hosts:          map[string]host.Config{},
 		Approvals:      Approvals{Deadline: 2 * time.Minute, MaxPendingPerClient: 8, CoolDown: 10 * time.Second},
+		HostLLM:        hostllm.Allow,
+		ModelGateway:   ModelGateway{Listen: "127.0.0.1:0", Providers: map[string]string{}, ModelHosts: []string{}},
 		Limits: Limits{
 			Connections: l.Connections, ConnectionsPerClient: l.ConnectionsPerClient, CallsPerConnection: l.CallsPerConnection,
 			FrameBytes: l.FrameBytes, ResultBytesWebsocket: l.ResultBytesWS, ResultBytesHTTP: l.ResultBytesHTTP, QueueBytes: l.QueueBytes,

@@ -13,6 +13,7 @@ import (
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/gate"
 	"drawbridge/bridge/host"
+	"drawbridge/bridge/hostllm"
 )
 
 // option describes one field, by its path: section names joined with dots, `*`
@@ -95,6 +96,11 @@ var options = map[string]option{
 	"approvals.deadline":                   {doc: "How long a call waits for an answer.", check: lasting(time.Second, time.Hour)},
 	"approvals.max_pending_per_client":     {doc: "Calls of one client that may wait at once.", check: between(1, 1000)},
 	"approvals.cool_down":                  {doc: "How long a client may not ask again after a denial.", check: lasting(0, time.Hour)},
+	"host_llm":                             {doc: "May hosts call their own models: allow or deny. Only a person goes back to allow.", check: oneOf(string(hostllm.Allow), string(hostllm.Deny))},
+	"model_gateway":                        {doc: "Where the model requests of hosts pass that were started with drawbridge host run."},
+	"model_gateway.listen":                 {doc: "Where the gateway and the proxy listen; port 0 takes a free one and keeps it.", check: loopback},
+	"model_gateway.providers":              {doc: "Base addresses by name, beside or instead of anthropic, openai, google, openrouter, deepseek.", name: providerName, elem: provider},
+	"model_gateway.model_hosts":            {doc: "Hosts of models beside the known ones: names (*.example.org), addresses, networks.", elem: modelHost},
 	"limits":                               {doc: "What programs can make the agent hold. Sizes are bytes."},
 	"limits.connections":                   {doc: "Open connections of all clients.", check: between(1, 10_000)},
 	"limits.connections_per_client":        {doc: "Open connections of one client.", check: between(1, 10_000)},
@@ -189,6 +195,27 @@ func glob(v reflect.Value) string {
 	return ""
 }
 
+func providerName(v reflect.Value) string {
+	if !clientPattern.MatchString(v.String()) {
+		return fmt.Sprintf("1 to 64 letters, digits, dots, dashes and underscores; %q is not", v.String())
+	}
+	return ""
+}
+
+func provider(v reflect.Value) string {
+	if _, err := hostllm.ParseProvider("", v.String()); err != nil {
+		return fmt.Sprintf("base addresses such as https://api.example.com/v1, not %q", v.String())
+	}
+	return ""
+}
+
+func modelHost(v reflect.Value) string {
+	if err := hostllm.CheckModelHost(v.String()); err != nil {
+		return fmt.Sprintf("host names (* for part of a name, *. at the start for any parts before), addresses or networks: %v", err)
+	}
+	return ""
+}
+
 func actionNames() []string {
 	names := make([]string, len(computer.ActionTypes))
 	for i, a := range computer.ActionTypes {
@@ -204,6 +231,7 @@ func someAction(v reflect.Value) string {
 	return ""
 }
 
+// clientPattern is what names of clients and providers look like.
 var clientPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 func clientName(v reflect.Value) string {

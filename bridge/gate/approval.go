@@ -15,6 +15,7 @@ const (
 	AskCall   Kind = iota // run this call?
 	AskResume             // go on after a pause?
 	AskAccept             // accept what loosens in configuration and rules?
+	AskLoosen             // loosen what Items say, as a program or a menu asks?
 )
 
 // Scope is what an answer covers.
@@ -22,7 +23,7 @@ type Scope uint8
 
 const (
 	Deny    Scope = iota // the zero Answer denies
-	Once                 // this call; also the yes to AskResume and AskAccept
+	Once                 // this call; also the yes to AskResume, AskAccept and AskLoosen
 	ForConn              // this tool for this connection
 	For15m               // this tool for this client, for 15 minutes
 	Always               // this tool for this client: writes the rule that the prompt shows
@@ -57,9 +58,9 @@ type Surface interface {
 type Pending struct {
 	ID      string // of this prompt
 	Kind    Kind
-	Request *Request // of AskCall; nil for the others
+	Request *Request // of AskCall; of AskLoosen only its Client; nil for the others
 	Hash    string   // binds an approval to exactly this call, hex
-	Items   []Item   // of AskAccept: every difference
+	Items   []Item   // of AskAccept: every difference; of AskLoosen: the one thing
 	// Rule is what Always would write; nil where Always would have no effect.
 	Rule *Rule
 	// Again is set when the call was allowed and the picture around its targets
@@ -311,21 +312,8 @@ func (g *Gate) askable(r *Request, d decision, hash [32]byte, again bool) (*Pend
 	if g.closed {
 		return nil, gone()
 	}
-	if c := g.cool[r.Client]; c != nil && !again {
-		if left := time.Until(c.until); left > 0 {
-			return nil, Verdict{Full, "cool-down", fmt.Sprintf(
-				"a person just denied a call of this client: it may ask again in %s", roundUp(left))}
-		}
-	}
-	n := 0
-	for p := range g.pending {
-		if p.Request != nil && p.Request.Client == r.Client {
-			n++
-		}
-	}
-	if n >= g.opts.PerClient && !again {
-		return nil, Verdict{Full, "queue", fmt.Sprintf(
-			"%d calls of this client wait for a person already: wait until they are answered", n)}
+	if v := g.crowded(r.Client); v != nil && !again {
+		return nil, *v
 	}
 	p := g.newPending(AskCall, g.opts.Deadline)
 	p.Request, p.Again, p.Hash = r, again, fmt.Sprintf("%x", hash)
@@ -333,6 +321,28 @@ func (g *Gate) askable(r *Request, d decision, hash [32]byte, again bool) (*Pend
 		p.Rule = &Rule{Tool: exactly(r.Tool), Client: exactly(r.Client), Host: exactly(r.Host), Then: ThenAllow}
 	}
 	return p, Verdict{}
+}
+
+// crowded says why a client may not put up another prompt now, or returns nil.
+// It is called with mu held.
+func (g *Gate) crowded(client string) *Verdict {
+	if c := g.cool[client]; c != nil {
+		if left := time.Until(c.until); left > 0 {
+			return &Verdict{Full, "cool-down", fmt.Sprintf(
+				"a person just denied a call of this client: it may ask again in %s", roundUp(left))}
+		}
+	}
+	n := 0
+	for p := range g.pending {
+		if p.Request != nil && p.Request.Client == client {
+			n++
+		}
+	}
+	if n >= g.opts.PerClient {
+		return &Verdict{Full, "queue", fmt.Sprintf(
+			"%d calls of this client wait for a person already: wait until they are answered", n)}
+	}
+	return nil
 }
 
 func roundUp(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }

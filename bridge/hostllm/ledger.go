@@ -1,0 +1,238 @@
+package hostllm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drawbridge/bridge/audit"
+)
+
+// Layer names a place where model requests are refused.
+type Layer string
+
+// The layers.
+const (
+	LayerGateway   Layer = "gateway"   // requests to the base URLs that we gave
+	LayerProxy     Layer = "proxy"     // destinations, at our proxy
+	LayerProviders Layer = "providers" // the host's own providers, by our extension in it
+	LayerFetch     Layer = "fetch"     // destinations, by our extension in the host
+)
+
+// Refusal is one model request that did not leave.
+type Refusal struct {
+	Host        string // the host's name
+	Layer       Layer
+	Provider    string // or the pattern that the destination fits
+	Destination string // host and port; nothing else of the request
+}
+
+func (r Refusal) String() string {
+	return fmt.Sprintf("host %s, %s, to %s", r.Host, r.Layer, cmp.Or(r.Destination, r.Provider))
+}
+
+// Count is what became of the requests of one host to one provider in one layer.
+type Count struct {
+	Layer    Layer  `json:"layer"`
+	Provider string `json:"provider"`
+	Attempts uint64 `json:"attempts"`
+	Refused  uint64 `json:"refused"`
+	Left     uint64 `json:"left"`
+}
+
+// LayerState is one layer of a host.
+type LayerState struct {
+	Name    Layer `json:"name"`
+	InForce bool  `json:"in_force"` // it refuses right now
+}
+
+// HostReport is what is known of one host.
+type HostReport struct {
+	ID        string       `json:"id"`
+	Layers    []LayerState `json:"layers"`
+	Attempts  uint64       `json:"attempts"`
+	Refused   uint64       `json:"refused"`
+	Left      uint64       `json:"left"`
+	Residuals []string     `json:"residuals"`
+	Counts    []Count      `json:"counts"`
+}
+
+// Report is what GET /host-llm answers.
+type Report struct {
+	Asked Mode         `json:"asked"`
+	Since time.Time    `json:"since"`
+	By    string       `json:"by"`
+	Hosts []HostReport `json:"hosts"`
+}
+
+// Coverage is what an attached host says that its extension does.
+type Coverage struct {
+	Mode      Mode     `json:"mode"`   // in force in the host
+	Covers    []string `json:"covers"` // layers
+	Residuals []string `json:"residuals"`
+}
+
+// outside are the ways around the gateway and the proxy.
+var outside = []string{
+	"the gateway sees only what the host sends to the base URLs that it was given",
+	"the proxy sees only what honours HTTPS_PROXY and HTTP_PROXY, and knows model hosts by name: a destination given as an address passes",
+	"a program that ignores both, a local model, and child processes with settings of their own are not covered",
+}
+
+// ledger holds what is known by host. Switch.book guards it.
+type ledger map[string]*account
+
+type account struct {
+	launched bool // by us, with base URLs and proxy
+	attached bool
+	coverage *Coverage // what its extension said; nil: nothing yet
+	counts   map[countKey]*Count
+}
+
+type countKey struct {
+	layer    Layer
+	provider string
+}
+
+func (l ledger) account(host string) *account {
+	a := l[host]
+	if a == nil {
+		a = &account{counts: map[countKey]*Count{}}
+		l[host] = a
+	}
+	return a
+}
+
+func (a *account) count(layer Layer, provider string) *Count {
+	// It came our way, so it was told to, maybe before we were started again.
+	a.launched = a.launched || layer == LayerGateway || layer == LayerProxy
+	k := countKey{layer, provider}
+	c := a.counts[k]
+	if c == nil {
+		c = &Count{Layer: layer, Provider: provider}
+		a.counts[k] = c
+	}
+	return c
+}
+
+// Launched tells that a host was given base URLs and proxy.
+func (s *Switch) Launched(host string) {
+	s.book.Lock()
+	defer s.book.Unlock()
+	s.ledger.account(host).launched = true
+}
+
+// Attached tells that a host is attached and what it says that its extension
+// covers; nil while it has said nothing.
+func (s *Switch) Attached(host string, c *Coverage) {
+	s.book.Lock()
+	defer s.book.Unlock()
+	a := s.ledger.account(host)
+	a.attached, a.coverage = true, c
+	s.bump()
+}
+
+// Detached tells that a host is no longer attached.
+func (s *Switch) Detached(host string) {
+	s.book.Lock()
+	defer s.book.Unlock()
+	a := s.ledger.account(host)
+	a.attached, a.coverage = false, nil
+	s.bump()
+}
+
+// Refuse counts and records one request that was refused elsewhere, in a host.
+func (s *Switch) Refuse(r Refusal) {
+	s.attempt(r)
+	s.refused(r)
+}
+
+// refused counts and records the refusal of an attempt.
+func (s *Switch) refused(r Refusal) {
+	s.book.Lock()
+	s.ledger.account(r.Host).count(r.Layer, r.Provider).Refused++
+	first := s.first == nil
+	if first {
+		s.first = &r
+		s.bump()
+	}
+	s.book.Unlock()
+	s.opts.Audit.Append(audit.Record{Phase: audit.Note, Host: r.Host, Tool: auditTool, Outcome: "refused a model request: " + r.String()})
+	if first {
+		s.opts.Log.Warn().Str("host", r.Host).Str("layer", string(r.Layer)).Str("to", cmp.Or(r.Destination, r.Provider)).
+			Msg("refused a model request (told at the first of each denial)")
+	}
+}
+
+// attempt counts a request; left counts it once more when it has left this
+// machine.
+func (s *Switch) attempt(r Refusal) (left func()) {
+	s.book.Lock()
+	defer s.book.Unlock()
+	c := s.ledger.account(r.Host).count(r.Layer, r.Provider)
+	c.Attempts++
+	return func() {
+		s.book.Lock()
+		defer s.book.Unlock()
+		c.Left++
+	}
+}
+
+// Report tells what is asked, and what is in force.
+func (s *Switch) Report() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.book.Lock()
+	defer s.book.Unlock()
+	r := Report{Asked: s.state.Mode, Since: s.state.Since, By: s.state.By, Hosts: []HostReport{}}
+	denied := s.state.Mode != Allow
+	for _, id := range slices.Sorted(maps.Keys(s.ledger)) {
+		r.Hosts = append(r.Hosts, s.ledger[id].report(id, denied))
+	}
+	return r
+}
+
+func (a *account) report(id string, denied bool) HostReport {
+	h := HostReport{ID: id, Layers: []LayerState{}, Residuals: []string{}, Counts: []Count{}}
+	for _, c := range a.counts {
+		h.Counts = append(h.Counts, *c)
+		h.Attempts += c.Attempts
+		h.Refused += c.Refused
+		h.Left += c.Left
+	}
+	slices.SortFunc(h.Counts, func(x, y Count) int {
+		return cmp.Or(cmp.Compare(x.Layer, y.Layer), cmp.Compare(x.Provider, y.Provider))
+	})
+	if a.launched {
+		h.Layers = append(h.Layers, LayerState{LayerGateway, denied}, LayerState{LayerProxy, denied})
+		h.Residuals = append(h.Residuals, outside...)
+	}
+	switch {
+	case a.coverage != nil:
+		for _, name := range a.coverage.Covers {
+			h.Layers = append(h.Layers, LayerState{Layer(name), a.coverage.Mode == Deny})
+		}
+		h.Residuals = append(h.Residuals, a.coverage.Residuals...)
+	case a.attached && !a.launched:
+		h.Residuals = append(h.Residuals, "no layer covers this host: it calls its model as it likes; install the extension, or start it with drawbridge host run")
+	}
+	return h
+}
+
+// uncovered warns of the attached hosts that no layer covers.
+func (l ledger) uncovered() []string {
+	var names []string
+	for id, a := range l {
+		if a.attached && !a.launched && (a.coverage == nil || len(a.coverage.Covers) == 0 || a.coverage.Mode != Deny) {
+			names = append(names, id)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return []string{"models are off, but no layer covers these attached hosts, which can call theirs: " + strings.Join(names, ", ")}
+}

@@ -1,0 +1,204 @@
+package hostllm
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"drawbridge/bridge/audit"
+	"drawbridge/bridge/gate"
+)
+
+// Options are what a Switch is made of.
+type Options struct {
+	Dir        string // the state directory
+	Configured Mode
+	ModelHosts []string // patterns of destinations beside the built-in ones
+	Person     Person   // nil: nobody can be asked
+	Audit      Auditor
+	Log        zerolog.Logger
+}
+
+// Switch is the kill switch. It is safe for concurrent use.
+type Switch struct {
+	opts  Options
+	hosts []string // every pattern
+	match *matcher
+
+	// allowed holds a context that ends when models are denied; it has ended
+	// while they are.
+	allowed atomic.Pointer[leave]
+
+	mu      sync.Mutex // guards what follows, and orders the writes of the file
+	state   State
+	unsaved error // the state in force is not in the file
+
+	// book guards what follows. It is taken after mu, and never held while
+	// something is written: refusals do not wait for a disk.
+	book    sync.Mutex
+	ledger  ledger
+	first   *Refusal      // of this denial; nil: none yet
+	changed chan struct{} // closed when the state or the hosts change
+}
+
+// leave is the permission to leave this machine.
+type leave struct {
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+// Open reads the saved state and puts the stricter of it and the configuration
+// in force. It fails only for patterns that are none: a state that cannot be
+// read or written is a warning.
+func Open(o Options) (*Switch, error) {
+	s := &Switch{opts: o, changed: make(chan struct{}), ledger: ledger{}}
+	s.hosts = append(append(s.hosts, modelHosts...), o.ModelHosts...)
+	var err error
+	if s.match, err = newMatcher(s.hosts); err != nil {
+		return nil, err
+	}
+	state, err := atStart(o.Dir, o.Configured)
+	if err != nil {
+		o.Log.Error().Err(err).Msg("the model switch starts at deny")
+		s.opts.Audit.Append(audit.Record{Phase: audit.Note, Tool: auditTool, Outcome: "models are off: the saved state could not be read"})
+	}
+	if state.Since.IsZero() {
+		state.Since = now()
+	}
+	s.state = state
+	l := newLeave()
+	if state.Mode != Allow {
+		l.end(errDenied)
+	}
+	s.allowed.Store(l)
+	// Also when nothing changed: the patterns may have, and what cannot be read
+	// must not stay.
+	s.save(state)
+	return s, nil
+}
+
+func newLeave() *leave {
+	ctx, end := context.WithCancelCause(context.Background())
+	return &leave{ctx, end}
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// auditTool names the switch in the audit.
+const auditTool = "host-llm"
+
+// Leave returns a context that ends when models are denied. It has ended already
+// while they are: nothing may be sent then.
+func (s *Switch) Leave() context.Context { return s.allowed.Load().ctx }
+
+// Denied tells whether models are denied.
+func (s *Switch) Denied() bool { return s.Leave().Err() != nil }
+
+// Watch returns the state, and a channel that is closed when it, or what is
+// known of the hosts' coverage, changes.
+func (s *Switch) Watch() (State, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.book.Lock()
+	defer s.book.Unlock()
+	return s.state, s.changed
+}
+
+// ModelHosts returns the patterns of the known model hosts.
+func (s *Switch) ModelHosts() []string { return s.hosts }
+
+// bump tells who watches. It is called with book held.
+func (s *Switch) bump() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Deny switches models off, at once: requests under way end. by says who wanted
+// it. An error says that it holds and is not saved: it would not outlive this
+// process.
+func (s *Switch) Deny(by string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed.Load().end(errDenied)
+	if s.state.Mode != Deny {
+		s.state = State{Mode: Deny, Since: now(), By: by}
+		s.tell()
+	}
+	// Also when it was denied before: the file may say something else by now.
+	if err := s.save(s.state); err != nil {
+		return fmt.Errorf("models are off, but that could not be saved and ends with this process: %w", err)
+	}
+	return nil
+}
+
+// Allow asks the person whether hosts may call their models again, and waits for
+// the answer. by names the client that wants it, or the place. A *[RefusedError] says why not.
+func (s *Switch) Allow(ctx context.Context, by string) error {
+	if st, _ := s.Watch(); st.Mode == Allow {
+		return nil
+	}
+	v := gate.Verdict{Outcome: gate.Nobody, Message: "only a person can allow this, and nobody can be asked here"}
+	if s.opts.Person != nil {
+		v = s.opts.Person.Loosen(ctx, by, gate.Item{Key: auditTool, Text: "hosts may call their own models again (host_llm: allow)"})
+	}
+	if v.Outcome != gate.Allowed {
+		return &RefusedError{v}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Mode == Allow {
+		return nil
+	}
+	next := State{Mode: Allow, Since: now(), By: by + ", allowed by the " + v.By}
+	// Saved before it holds, as deny holds before it is saved.
+	if err := save(s.opts.Dir, next, s.hosts); err != nil {
+		return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
+	}
+	s.state, s.unsaved = next, nil
+	s.allowed.Store(newLeave())
+	s.tell()
+	return nil
+}
+
+// save writes the state in force. It is called with mu held, or before anybody
+// else has s.
+func (s *Switch) save(st State) error {
+	s.unsaved = save(s.opts.Dir, st, s.hosts)
+	if s.unsaved != nil {
+		s.opts.Log.Error().Err(s.unsaved).Msg("the state of the model switch could not be saved")
+	}
+	return s.unsaved
+}
+
+// tell says that the state changed. It is called with mu held.
+func (s *Switch) tell() {
+	s.opts.Log.Warn().Str("mode", string(s.state.Mode)).Str("by", s.state.By).Msg("the model switch changed")
+	s.opts.Audit.Append(audit.Record{Phase: audit.Note, Tool: auditTool, Outcome: string(s.state.Mode) + ", by " + s.state.By})
+	s.book.Lock()
+	defer s.book.Unlock()
+	s.first = nil
+	s.bump()
+}
+
+// Warnings are sentences for the status.
+func (s *Switch) Warnings() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	if s.unsaved != nil {
+		out = append(out, fmt.Sprintf("the model switch is at %s, but that could not be saved: %v", s.state.Mode, s.unsaved))
+	}
+	if s.state.Mode != Deny {
+		return out
+	}
+	s.book.Lock()
+	defer s.book.Unlock()
+	if s.first != nil {
+		out = append(out, "models are off, and a request was refused: "+s.first.String())
+	}
+	return append(out, s.ledger.uncovered()...)
+}

@@ -1,0 +1,171 @@
+// Package mockmodel is a model host that counts: for tests that must show that
+// no request reached one. It speaks enough of three public APIs for their
+// official clients: OpenAI's chat completions (platform.openai.com/docs/api-reference/chat),
+// Anthropic's messages (docs.anthropic.com/en/api/messages), and Google's
+// generateContent (ai.google.dev/api/generate-content), whole and streaming.
+package mockmodel
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+)
+
+// HoldHeader makes an answer that streams stop after its first event, until the
+// client or the model goes.
+const HoldHeader = "X-Mock-Hold"
+
+// Model is a running one.
+type Model struct {
+	URL  string // http://127.0.0.1:PORT
+	Addr string // 127.0.0.1:PORT
+
+	server *httptest.Server
+	end    chan struct{}
+
+	mu          sync.Mutex // guards what follows
+	connections int
+	requests    []Request
+}
+
+// Request is one that arrived.
+type Request struct {
+	Method, URI string
+	Header      http.Header
+	Body        []byte
+}
+
+// Start starts one on a free loopback port.
+func Start() *Model {
+	m := &Model{end: make(chan struct{})}
+	m.server = httptest.NewUnstartedServer(m)
+	m.server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			m.mu.Lock()
+			m.connections++
+			m.mu.Unlock()
+		}
+	}
+	m.server.Start()
+	m.URL, m.Addr = m.server.URL, m.server.Listener.Addr().String()
+	return m
+}
+
+// Close ends it, and answers that are held.
+func (m *Model) Close() {
+	close(m.end)
+	m.server.Close()
+}
+
+// Connections is how many connections were made to it.
+func (m *Model) Connections() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.connections
+}
+
+// Requests are those that arrived whole.
+func (m *Model) Requests() []Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Request{}, m.requests...)
+}
+
+func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	m.mu.Lock()
+	m.requests = append(m.requests, Request{r.Method, r.RequestURI, r.Header.Clone(), body})
+	m.mu.Unlock()
+	var q struct {
+		Stream bool   `json:"stream"`
+		Model  string `json:"model"`
+	}
+	_ = json.Unmarshal(body, &q) // what has no body streams nothing
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/chat/completions"):
+		m.answer(w, r, q.Stream, openAI)
+	case strings.HasSuffix(path, "/messages"):
+		m.answer(w, r, q.Stream, anthropic)
+	case strings.HasSuffix(path, ":generateContent"):
+		m.answer(w, r, false, google)
+	case strings.HasSuffix(path, ":streamGenerateContent"):
+		m.answer(w, r, true, google)
+	default:
+		http.Error(w, `{"error":{"message":"no such method"}}`, http.StatusNotFound)
+	}
+}
+
+// api is one answer that says hi, whole and as events.
+type api struct {
+	whole  string
+	events []string
+	named  bool // events carry their type as their name
+}
+
+var openAI = api{
+	whole: `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`,
+	events: []string{
+		`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"hi"},"finish_reason":null}]}`,
+		`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`,
+		`[DONE]`,
+	},
+}
+
+var anthropic = api{
+	whole: `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`,
+	events: []string{
+		`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}`,
+		`{"type":"content_block_stop","index":0}`,
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":1}}`,
+		`{"type":"message_stop"}`,
+	},
+	named: true,
+}
+
+var google = api{
+	whole:  `{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}`,
+	events: []string{`{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}`},
+}
+
+func (m *Model) answer(w http.ResponseWriter, r *http.Request, stream bool, a api) {
+	if !stream {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, a.whole) // the client may be gone
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range a.events {
+		text := "data: " + e + "\n\n"
+		if a.named {
+			var t struct {
+				Type string `json:"type"`
+			}
+			if err := json.Unmarshal([]byte(e), &t); err != nil {
+				panic(err) // they stand above
+			}
+			text = "event: " + t.Type + "\n" + text
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return
+		}
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return
+		}
+		if r.Header.Get(HoldHeader) != "" {
+			select {
+			case <-r.Context().Done():
+			case <-m.end:
+			}
+			return
+		}
+	}
+}
