@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -100,7 +101,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 	}
 	a.tool = computer.New(computer.Options{
 		Desk: a.desk, Config: toolConfig(conf.Config), Lease: a.lease,
-		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, Journal: a.journal, Log: log,
+		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, HandBack: a.handBack, Journal: a.journal, Log: log,
 	})
 	a.onClose("computer", func() error { a.tool.Close(); return nil })
 	if a.hosts, err = host.NewSet(host.Options{
@@ -285,6 +286,10 @@ func readPolicy(c config.Config, rules gate.RulesFile) (gate.Policy, error) {
 		}
 	}
 	slices.Sort(p.TrustHints)
+	if c.HandBack.AllowUnwatched {
+		p.Loosening = append(p.Loosening, gate.Item{Key: allowUnwatched,
+			Text: "batches run on your display also where your own mouse and keyboard cannot be seen, and then do not stop when you use them"})
+	}
 	narrow("", c.Computer.AllowedActions)
 	for name, client := range c.Clients {
 		narrow(name, client.AllowedActions)
@@ -298,6 +303,14 @@ func toolConfig(c config.Config) computer.Config {
 	t := c.Computer
 	t.AllowedActions = nil
 	return t
+}
+
+// allowUnwatched is the key of what loosens in the configuration's hand_back.
+const allowUnwatched = "hand_back.allow_unwatched"
+
+// handBack says how batches give way to the person, as in force.
+func (a *agent) handBack() computer.HandBack {
+	return computer.HandBack{Quiet: a.config().HandBack.Quiet, AllowUnwatched: a.gate.InForce(allowUnwatched)}
 }
 
 // limits narrows the computer tool for a client, as in force.
@@ -352,6 +365,7 @@ func (a *agent) run(ctx context.Context) error {
 		a.server.Warn(warning)
 		a.log.Warn().Msg(warning)
 	}
+	a.grabPanicChord(ctx)
 	ctl, err := control.Listen(a.dir, a.verbs(), a.log)
 	if err != nil {
 		ln.Close()
@@ -402,6 +416,29 @@ func (a *agent) run(ctx context.Context) error {
 	return err
 }
 
+// grabPanicChord lets the person stop everything by one chord. Where it cannot
+// be had, that is told, and the other ways to stop remain.
+func (a *agent) grabPanicChord(ctx context.Context) {
+	chord := a.config().HandBack.PanicChord
+	g, ok := a.desk.Input.(input.Grabber)
+	if chord == "" || !ok {
+		return
+	}
+	mods, key, err := computer.ParseChord(chord)
+	var grab io.Closer
+	if err == nil {
+		grab, err = g.Grab(ctx, mods, key, func() {
+			a.stopAll(stop.Stopped, "everything was stopped by the panic chord, "+chord)
+		})
+	}
+	if err != nil {
+		a.server.Warn(fmt.Sprintf("the panic chord %s stops nothing: %v", chord, err))
+		a.log.Warn().Err(err).Str("chord", chord).Msg("the panic chord is not to be had")
+		return
+	}
+	a.onClose("panic chord", grab.Close)
+}
+
 // askAtTerminal lets the person at the agent's terminal decide about calls. In
 // the background the terminal is left alone; see ui.Terminal.
 func (a *agent) askAtTerminal(ctx context.Context) {
@@ -438,6 +475,9 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	st.HostLLM = string(models.Mode)
 	st.Warnings = append(st.Warnings, a.models.Warnings()...)
 	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
+	if a.desk.Unwatched != nil && !a.desk.Own {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("your own mouse and keyboard cannot be seen (%v), so batches cannot stop when you use them", a.desk.Unwatched))
+	}
 	if text := a.lost.Load(); text != nil {
 		st.Warnings = append(st.Warnings, *text)
 	}
@@ -449,7 +489,7 @@ func (a *agent) fillStatus(st *bridge.Status) {
 // restartOnly are the fields that are read only at the start, as prefixes.
 var restartOnly = []string{
 	"listen", "allowed_hosts", "allowed_origins", "allow_xwayland", "virtual.", "approvals.", "limits.", "audit.", "log.",
-	"computer.backend", "computer.capture", "computer.lease_queue", "model_gateway.",
+	"hand_back.panic_chord", "computer.backend", "computer.capture", "computer.lease_queue", "model_gateway.",
 }
 
 // reload reads configuration and rules again. With an error nothing changed.

@@ -14,6 +14,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 )
 
 // Point is a place in the global point space.
@@ -71,19 +73,72 @@ type Driver interface {
 	Close() error
 }
 
+// Rect is a part of the global point space.
+type Rect struct{ X, Y, Width, Height float64 }
+
 // Window says whose a window is.
 type Window struct {
-	App   string // the program's name for its kind of window
-	Title string
+	App    string // the program's name for its kind of window
+	Title  string
+	Role   string // what the window, or the part of it at the point, is for: dialog, menu, button…; empty: unknown
+	Bounds Rect   // zero: unknown
 }
 
 // Namer is a Driver that can also say whose windows are. A nil Window without an
-// error means that there is none, or none that says.
+// error means that there is none, or none that says. Unlike those of a Driver,
+// its methods may be called while another one runs.
 type Namer interface {
 	// Focused names the window that has the keyboard.
 	Focused(ctx context.Context) (*Window, error)
 	// Under names the window at p.
 	Under(ctx context.Context, p Point) (*Window, error)
+}
+
+// Watched is a Driver of a desktop at which a person sits, and that can tell the
+// person's input from its own.
+type Watched interface {
+	// Watch begins to watch the person. The caller closes the watcher, before it
+	// closes the driver.
+	Watch(ctx context.Context) (Watcher, error)
+}
+
+// Watcher watches the person's own input: keys, buttons, the wheel, and motion of
+// the pointer by more than DriftPoints. Its methods may be called by several
+// goroutines.
+type Watcher interface {
+	// Person tells what the person did so far. changed is closed when they do
+	// more, or can no longer be seen.
+	Person() (p Person, changed <-chan struct{})
+	// Err tells why the person cannot be seen any more; nil while they can.
+	Err() error
+	Close() error
+}
+
+// Person is what a person did on the desktop since somebody watches.
+type Person struct {
+	Acts int       // rises with everything they do
+	Last time.Time // when they last did something; zero: never
+	What string    // what it was, as a phrase: "pressed a key"
+}
+
+// DriftPoints is how far the pointer may drift without anybody being meant to
+// have moved it: a table that shakes, a hand that comes to rest on the mouse.
+const DriftPoints = 6.0
+
+// Waker is a Driver whose display may go to sleep.
+type Waker interface {
+	// Asleep reports whether the display sleeps now.
+	Asleep(ctx context.Context) (bool, error)
+	// KeepAwake keeps the display from blanking and sleeping until release.
+	KeepAwake(ctx context.Context) (release func(), err error)
+}
+
+// Grabber is a Driver that can keep a chord of the keyboard for us.
+type Grabber interface {
+	// Grab calls pressed whenever somebody presses k while exactly mods are held,
+	// and keeps that from every other program, until it is closed. pressed is
+	// called by a goroutine of the grab's own, on which Close waits.
+	Grab(ctx context.Context, mods []Key, k Key, pressed func()) (io.Closer, error)
 }
 
 // Errors that a driver returns by kind; test with errors.Is.
