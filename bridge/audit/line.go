@@ -99,23 +99,17 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// entry is what the log reads back from a line.
+// entry is what the log needs to read back from a line.
 type entry struct {
-	Seq     uint64          `json:"seq"`
-	TS      time.Time       `json:"ts"`
-	Phase   Phase           `json:"phase"`
-	ID      string          `json:"id"`
-	Client  string          `json:"client"`
-	Conn    string          `json:"conn"`
-	Host    string          `json:"host"`
-	Tool    string          `json:"tool"`
-	Args    json.RawMessage `json:"args"`
-	Outcome string          `json:"outcome"`
-	MS      float64         `json:"ms"`
-	In      int             `json:"in"`
-	Out     int             `json:"out"`
-	Prev    string          `json:"prev"`
-	Hash    string          `json:"hash"`
+	Seq    uint64 `json:"seq"`
+	Phase  Phase  `json:"phase"`
+	ID     string `json:"id"`
+	Client string `json:"client"`
+	Conn   string `json:"conn"`
+	Host   string `json:"host"`
+	Tool   string `json:"tool"`
+	Prev   string `json:"prev"`
+	Hash   string `json:"hash"`
 }
 
 // quickSeq returns the number of a line without reading the rest of it, 0 if it

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -780,11 +781,16 @@ func TestLoosening(t *testing.T) {
 		t.Errorf("actions %v", got)
 	}
 
-	// A prompt for a proposal that is no more accepts nothing.
+	// A prompt for a proposal that is no more accepts nothing, not even when its
+	// yes crosses the change.
 	if err := g.SetPolicy(wide); err != nil {
 		t.Fatal(err)
 	}
 	old := <-d.prompts
+	g.accept(&Pending{Items: old.Items[:1]})
+	if !slices.Equal(g.List()[0].Items, old.Items) || len(g.Warnings()) == 0 {
+		t.Error("accepted by a yes to something else")
+	}
 	if err := g.SetPolicy(Policy{ConfigRules: []Rule{deny}, AllowedActions: next.AllowedActions}); err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,34 @@ func TestLeaseIsFair(t *testing.T) {
 	}
 }
 
+// TestLeaseIsHandedOver: between two holders the desktop is never free for one
+// who did not wait.
+func TestLeaseIsHandedOver(t *testing.T) {
+	l := NewLease(filepath.Join(t.TempDir(), "lease"), 1)
+	release := acquire(t, l, "first")
+	told, finish, ended := make(chan string, 1), make(chan struct{}), make(chan error, 1)
+	go func() {
+		release, err := l.Acquire(t.Context(), "second", func(who string) { told <- who })
+		if err == nil {
+			<-finish
+			release()
+		}
+		ended <- err
+	}()
+	<-told
+	release()
+	l.mu.Lock()
+	held := l.held
+	l.mu.Unlock()
+	if !held {
+		t.Error("free though one waits")
+	}
+	close(finish)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLeaseQueueFullAndCancel(t *testing.T) {
 	l := NewLease(filepath.Join(t.TempDir(), "lease"), 1)
 	release := acquire(t, l, "claude")
