@@ -15,6 +15,7 @@ const (
 	AskCall   Kind = iota // run this call?
 	AskResume             // go on after a pause?
 	AskAccept             // accept what loosens in configuration and rules?
+	AskPage               // which of Choices does the page show that the person opened?
 )
 
 // Scope is what an answer covers.
@@ -22,7 +23,7 @@ type Scope uint8
 
 const (
 	Deny    Scope = iota // the zero Answer denies
-	Once                 // this call; also the yes to AskResume and AskAccept
+	Once                 // this call; also the yes to AskResume and AskAccept, and with a Choice to AskPage
 	ForConn              // this tool for this connection
 	For15m               // this tool for this client, for 15 minutes
 	Always               // this tool for this client: writes the rule that the prompt shows
@@ -35,6 +36,7 @@ const grantTime = 15 * time.Minute
 type Answer struct {
 	Scope  Scope
 	Reason string // of a Deny, if one was given; reaches the caller
+	Choice string // of AskPage: which of the prompt's Choices was picked
 	By     string // the surface's name
 }
 
@@ -60,6 +62,7 @@ type Pending struct {
 	Request *Request // of AskCall; nil for the others
 	Hash    string   // binds an approval to exactly this call, hex
 	Items   []Item   // of AskAccept: every difference
+	Choices []string // of AskPage: one of them is what the page shows
 	// Rule is what Always would write; nil where Always would have no effect.
 	Rule *Rule
 	// Again is set when the call was allowed and the picture around its targets
@@ -113,7 +116,8 @@ func (p *Pending) Answer(a Answer) error {
 	if a.By == "" {
 		return fmt.Errorf("an answer must say where it was given")
 	}
-	if !slices.Contains(p.Scopes(), a.Scope) {
+	if !slices.Contains(p.Scopes(), a.Scope) ||
+		p.Kind == AskPage && a.Scope != Deny && !slices.Contains(p.Choices, a.Choice) {
 		return fmt.Errorf("this prompt does not offer that answer")
 	}
 	how := "it was answered at the " + a.By
