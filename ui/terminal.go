@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// reflex is how long a prompt must have stood before an answer counts: who
-	// was just typing something else did not read it.
-	reflex = 400 * time.Millisecond
 	// longest is how many characters of one value are shown.
 	longest = 1000
 	// mostLines is how many lines of arguments are shown.

@@ -167,6 +167,7 @@ func (g *Gate) settle(p *Pending, how string, set func()) bool {
 func (g *Gate) bump() {
 	close(g.changed)
 	g.changed = make(chan struct{})
+	g.opts.Changed()
 }
 
 // newPending puts a prompt on the list, so that from here on no input is

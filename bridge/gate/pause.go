@@ -21,6 +21,7 @@ func (g *Gate) Pause(by string) {
 		g.resumed = make(chan struct{})
 		g.pausedBy = by
 	}
+	g.opts.Changed()
 	g.mu.Unlock()
 	g.offerStanding()
 }
@@ -48,6 +49,7 @@ func (g *Gate) resume() {
 	if g.resumed != nil {
 		close(g.resumed)
 		g.resumed, g.pausedBy = nil, ""
+		g.opts.Changed()
 	}
 }
 
