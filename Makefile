@@ -6,7 +6,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 DESKTOP ?= simulated
 
-.PHONY: demo run build test ci bench lint darwin fuzz deps clean
+.PHONY: demo run build test conformance ci bench lint darwin fuzz deps clean
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -20,10 +20,13 @@ demo: build ## the main job end to end; DESKTOP=virtual does it against a real e
 test: deps ## all tests, with the race detector where there is a C compiler
 	packaging/test.sh
 
+conformance: ## the official MCP suite against the endpoint, as a table (part of test, too)
+	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
+
 ci: lint darwin test ## what must be green before anything lands
 
-bench: build deps ## the figures of the README, as ratios measured in one run
-	packaging/bench.sh
+bench: deps ## the figures of the README, as ratios measured in one run
+	$(GO) run ./packaging/bench
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt would change: $$out"; exit 1; fi

@@ -291,7 +291,7 @@ func deskOptions(c config.Config, stateDir string, log zerolog.Logger) desk.Opti
 // run serves until ctx ends, then closes everything.
 func (a *agent) run(ctx context.Context) error {
 	defer a.close()
-	ln, warning, err := bridge.Listen(a.conf.Listen)
+	ln, warning, err := bridge.Listen(a.config().Listen)
 	if err != nil {
 		return err
 	}
@@ -449,7 +449,7 @@ func (a *agent) verbs() map[string]control.Handler {
 		}),
 		verbQuit: plain(func() (any, error) {
 			s := a.stopAll(stop.Stopped, "the agent is ending")
-			a.end(errors.New("drawbridge stop --quit"))
+			a.end(told("drawbridge stop --quit"))
 			return s, nil
 		}),
 		verbPause: plain(func() (any, error) {

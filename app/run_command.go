@@ -47,6 +47,11 @@ SIGHUP reads the configuration again when the agent does not run in a terminal.`
 // parts have shorter bounds of their own; this one is for a part that hangs.
 const closeWithin = 5 * time.Second
 
+// told is the cause with which the agent ends when it was told to.
+type told string
+
+func (t told) Error() string { return string(t) }
+
 // start runs the agent until it is told to end, or hands over to the one that
 // runs already.
 func (c *cli) start(ctx context.Context, o runOptions) error {
@@ -110,13 +115,15 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 				}
 				continue
 			}
-			end(fmt.Errorf("signal: %s", s))
+			end(told("signal: " + s.String()))
 		case <-ctx.Done():
 			if late == nil {
 				late = time.After(closeWithin)
 			}
 		case err := <-done:
-			if err != nil && ctx.Err() == nil {
+			// Told to end, it ends well, whatever was under way.
+			var asked told
+			if err != nil && !errors.As(context.Cause(ctx), &asked) {
 				log.Error().Err(err).Msg("ended")
 				return err
 			}

@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"drawbridge/bridge/audit"
 
 	"github.com/gorilla/websocket"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // fileAudit writes one line a record with one write an Append: what the real
@@ -110,6 +113,66 @@ func BenchmarkNoopCallOverEcho(b *testing.B) {
 	b.ReportMetric(float64(c.Nanoseconds())/1000, "call-p50-µs")
 	b.ReportMetric(float64(e.Nanoseconds())/1000, "echo-p50-µs")
 	b.ReportMetric(float64(c)/float64(e), "p50-ratio")
+}
+
+// sdkCaller is the official SDK, client and server over streamable HTTP with
+// JSON responses, as in the published figures.
+func sdkCaller(b *testing.B) func() func(int) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "b", Version: "0"}, nil)
+	server.AddTool(&mcp.Tool{Name: "noop", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}}, nil
+	})
+	srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: true}))
+	b.Cleanup(srv.Close)
+	return func() func(int) {
+		client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "0"}, nil)
+		session, err := client.Connect(b.Context(), &mcp.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: &http.Client{Transport: &http.Transport{}}}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = session.Close() })
+		return func(id int) {
+			if _, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "noop", Arguments: map[string]any{"x": id}}); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+}
+
+// BenchmarkNoopCallOverSDK takes turns between 8 clients of ours and 8 of the
+// official SDK and reports the ratio of the calls a second.
+func BenchmarkNoopCallOverSDK(b *testing.B) {
+	const clients, each = 8, 100
+	r := newBenchRig(b)
+	sdk := sdkCaller(b)
+	var ours, theirs []func(int)
+	for range clients {
+		ours = append(ours, dialBench(b, r.wsURL(), r.token))
+		theirs = append(theirs, sdk())
+	}
+	round := func(calls []func(int)) time.Duration {
+		began := time.Now()
+		var wg sync.WaitGroup
+		for _, call := range calls {
+			wg.Go(func() {
+				for id := range each {
+					call(id + 1)
+				}
+			})
+		}
+		wg.Wait()
+		return time.Since(began)
+	}
+	var mine, other time.Duration
+	n := 0
+	for b.Loop() {
+		mine += round(ours)
+		other += round(theirs)
+		n += clients * each
+	}
+	b.ReportMetric(float64(n)/mine.Seconds(), "calls/s")
+	b.ReportMetric(float64(n)/other.Seconds(), "sdk-calls/s")
+	b.ReportMetric(other.Seconds()/mine.Seconds(), "ratio")
 }
 
 // BenchmarkNoopCall measures calls a second with 1 and with 8 clients.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/bridge/token"
 
@@ -263,5 +264,28 @@ func TestRevokeDropsAtOnce(t *testing.T) {
 	}
 	if got := knock(t, r, "GET", "/status", "localhost", http.Header{"Authorization": {"Bearer " + r.token}}); got != 401 {
 		t.Errorf("a new request: %d, want 401", got)
+	}
+}
+
+// TestRevokeIsNoticed: without a word to the server, the next call finds out.
+func TestRevokeIsNoticed(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.dial()
+	send(t, c, callFrame("1", "noop", "{}"))
+	recv(t, c)
+	if err := r.opts.Tokens.Revoke("hoster", token.Host); err != nil {
+		t.Fatal(err)
+	}
+	other, err := token.Open(r.dir) // as another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Revoke("tester", token.Client); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(tokenPatience)
+	send(t, c, callFrame("2", "noop", "{}"))
+	if b, err := c.ReadFrame(1 << 20); err == nil {
+		t.Errorf("answered %s", b)
 	}
 }

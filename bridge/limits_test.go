@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -202,6 +203,114 @@ func TestNotifyDoesNotWait(t *testing.T) {
 	c := r.dial()
 	send(t, c, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"chatty","_meta":{"progressToken":1}}}`)
 	<-done
+}
+
+// TestPings: a client that answers stays, one that is silent for two intervals
+// does not.
+func TestPings(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Limits.PingInterval = 200 * time.Millisecond })
+	d := websocket.Dialer{Subprotocols: []string{wire.Subprotocol, wire.BearerSubprotocol + r.token}}
+	alive, _, err := d.DialContext(t.Context(), r.wsURL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	pings := make(chan struct{}, 100)
+	pong := alive.PingHandler()
+	alive.SetPingHandler(func(data string) error {
+		pings <- struct{}{}
+		return pong(data)
+	})
+	answers := make(chan string)
+	go func() {
+		_, b, err := alive.ReadMessage()
+		answers <- fmt.Sprint(string(b), err)
+	}()
+	for range 4 {
+		<-pings
+	}
+	if err := alive.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-answers, `{"jsonrpc":"2.0","id":1,"result":{}}<nil>`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	// It reads no more, and so answers no more pings.
+	eventually(t, func() bool { return r.Status().Clients[0].Connections == 0 })
+}
+
+func TestServe(t *testing.T) {
+	r := newRig(t, nil)
+	ln, _, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Serve(ctx, ln) }()
+	c, err := wire.Dial(t.Context(), URL(ln), r.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	send(t, c, callFrame("1", "noop", `{}`))
+	recv(t, c)
+	cancel()
+	if _, err := c.ReadFrame(1 << 20); err != io.EOF {
+		t.Errorf("%v; want a regular close", err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := wire.Dial(t.Context(), URL(ln), r.token); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+// FuzzHandle: whatever a client sends, it is answered at most once, with JSON.
+func FuzzHandle(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"drawbridge/images":{"read":false}}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"noop","arguments":{"a":1},"_meta":{"progressToken":1}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, `{`, `[]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	r := newRig(f, nil)
+	entry, _ := r.opts.Tokens.Find(r.token)
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		m := new(wire.Message)
+		if wire.Parse(frame, m) != nil {
+			return
+		}
+		p := r.newPeer(entry, "", 1<<20)
+		box := newPostbox()
+		if work := r.handle(p, box, m); work != nil {
+			work()
+		}
+		p.close(hungUp) // ends a subscription
+		for _, got := range []string{<-box.answers, drainOne(box.posted)} {
+			if got != "" && !json.Valid([]byte(got)) {
+				t.Errorf("the server said %q", got)
+			}
+		}
+		if more := drainOne(box.answers); more != "" {
+			t.Errorf("a second answer: %s", more)
+		}
+	})
+}
+
+func drainOne(c chan string) string {
+	select {
+	case s := <-c:
+		return s
+	default:
+		return ""
+	}
 }
 
 func TestConnObserver(t *testing.T) {

@@ -274,6 +274,7 @@ func (r *run) decide() Answer {
 		Host:    r.host,
 		Tool:    r.call.Tool,
 		Args:    args,
+		Extra:   extra(r.call.Params),
 		Default: prepared.Default,
 		Preview: prepared.Preview,
 		Changed: prepared.Changed,
@@ -451,6 +452,32 @@ func (r *run) notify(method string, params json.RawMessage) {
 	}
 }
 
+// extra returns what a call carries beside its name, its arguments and its
+// _meta, as an object, or nil: a retry with answers to a host's questions has
+// the same arguments and is another call.
+func extra(params json.RawMessage) json.RawMessage {
+	var out json.RawMessage
+	wire.Members(params, func(m wire.Member) bool {
+		switch m.Name {
+		case "name", "arguments", "_meta":
+			return true
+		}
+		sep := byte(',')
+		if out == nil {
+			sep = '{'
+		}
+		out = append(out, sep)
+		out = wire.AppendString(out, m.Name)
+		out = append(out, ':')
+		out = append(out, params[m.Start:m.End]...)
+		return true
+	})
+	if out != nil {
+		out = append(out, '}')
+	}
+	return out
+}
+
 // joins finds the run that an identical call can share: one of the same client,
 // tool and argument bytes that waits for a person.
 type joins struct {
@@ -507,7 +534,8 @@ func (s *Server) join(c *caller, client string, m *wire.Message) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, r := range j.runs[key] {
-		same := r.call.Caller.Client == client && r.call.Tool == m.Name && bytes.Equal(r.call.Arguments, m.Arguments)
+		same := r.call.Caller.Client == client && r.call.Tool == m.Name &&
+			bytes.Equal(r.call.Arguments, m.Arguments) && bytes.Equal(extra(r.call.Params), extra(m.Params))
 		if !same || r.ctx.Err() != nil {
 			continue
 		}

@@ -383,24 +383,33 @@ func TestJoin(t *testing.T) {
 	// Other bytes are another call.
 	send(t, two, call(`"y"`, `{"a": 1}`, `"t3"`))
 	<-g.asked
+	// So is a retry that carries answers beside the same arguments.
+	send(t, two, `{"jsonrpc":"2.0","id":"z","method":"tools/call","params":{"name":"count","arguments":{"a":1},"inputResponses":{"q":true},"_meta":{"progressToken":"t4"}}}`)
+	if q := <-g.asked; string(q.Extra) != `{"inputResponses":{"q":true}}` {
+		t.Errorf("the gate was shown %s beside the arguments", q.Extra)
+	}
 	// The first caller leaves; the one that joined still waits.
 	send(t, one, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	send(t, one, `{"jsonrpc":"2.0","id":9,"method":"ping"}`)
 	if got := recv(t, one); !strings.Contains(got, `"id":9`) {
 		t.Errorf("the caller that left got %s", got)
 	}
-	g.answers <- gate.Verdict{Outcome: gate.Allowed, By: "person"}
-	g.answers <- gate.Verdict{Outcome: gate.Allowed, By: "person"}
-	got := []string{recv(t, two), recv(t, two), recv(t, two), recv(t, two)}
+	for range 3 {
+		g.answers <- gate.Verdict{Outcome: gate.Allowed, By: "person"}
+	}
+	var got []string
+	for range 6 {
+		got = append(got, recv(t, two))
+	}
 	slices.Sort(got)
 	all := strings.Join(got, "\n")
-	for _, want := range []string{`"id":"x","result"`, `"id":"y","result"`, `{"progressToken":"t2","progress":1}`, `{"progressToken":"t3","progress":1}`} {
+	for _, want := range []string{`"id":"x","result"`, `"id":"y","result"`, `"id":"z","result"`, `{"progressToken":"t4","progress":1}`, `{"progressToken":"t2","progress":1}`, `{"progressToken":"t3","progress":1}`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %s in\n%s", want, all)
 		}
 	}
-	if runs != 2 {
-		t.Errorf("%d runs for two different calls", runs)
+	if runs != 3 {
+		t.Errorf("%d runs for three different calls", runs)
 	}
 }
 
@@ -439,7 +448,7 @@ func TestAllLeaveWithdraws(t *testing.T) {
 // postbox is an outlet that keeps what is sent to it.
 type postbox struct{ posted, answers chan string }
 
-func newPostbox() *postbox { return &postbox{make(chan string, 64), make(chan string, 1)} }
+func newPostbox() *postbox { return &postbox{make(chan string, 64), make(chan string, 4)} }
 
 func (p *postbox) answer(f wire.Frame, _ int) { p.answers <- string(f.Bytes()) }
 func (p *postbox) drop()                      { p.answers <- "" }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"drawbridge/bridge/wire"
@@ -33,9 +32,6 @@ func (c wsTransportConn) SessionID() string { return "" }
 func (c wsTransportConn) Read(context.Context) (jsonrpc.Message, error) {
 	b, err := c.ReadFrame(64 << 20)
 	if err != nil {
-		if strings.Contains(err.Error(), "use of closed") {
-			err = io.EOF
-		}
 		return nil, err
 	}
 	return jsonrpc.DecodeMessage(b)
@@ -130,4 +126,28 @@ func TestSDK(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestStdioEnd has the official SDK speak stdio to the end that connect runs.
+func TestStdioEnd(t *testing.T) {
+	r := newRig(t, nil)
+	toAgent, fromClient := io.Pipe()
+	toClient, fromAgent := io.Pipe()
+	link := r.dial()
+	done := make(chan error, 1)
+	go func() { done <- wire.Stdio(t.Context(), toAgent, fromAgent, link, 0) }()
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: toClient, Writer: fromClient}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "noop"}); err != nil || result.Content[0].(*mcp.TextContent).Text != "ok" {
+		t.Errorf("%+v, %v", result, err)
+	}
+	_ = fromClient.Close()
+	if err := <-done; err != nil {
+		t.Errorf("at the end of the input: %v", err)
+	}
+	_ = fromAgent.Close()
+	_ = session.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log"
 	"net"
@@ -180,10 +181,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(ln) }()
+	var err error
 	select {
-	case err := <-failed:
-		s.Close(ctx)
-		return err
+	case err = <-failed:
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
@@ -191,10 +191,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.Close(grace)
 	_ = h.Shutdown(grace)
 	_ = h.Close()
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
+	if err == nil {
+		err = <-failed
 	}
-	return nil
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serving %s: %w", ln.Addr(), err)
 }
 
 // Close stops all calls, lets them be answered until ctx ends, and closes every
@@ -237,7 +240,7 @@ func (s *Server) stop(cause *stop.Error, which func(*run) bool) int {
 	s.mu.Lock()
 	var runs []*run
 	for r := range s.runs {
-		if which(r) {
+		if which(r) && r.ctx.Err() == nil { // else it has just ended, or is being stopped
 			runs = append(runs, r)
 		}
 	}

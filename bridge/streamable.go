@@ -3,7 +3,6 @@ package bridge
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -84,7 +83,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 		delete(s.legacy, out)
 		s.mu.Unlock()
 	}()
-	stream := &eventStream{w: w, timeout: s.opts.Limits.WriteTimeout}
+	stream := &eventStream{w: w, deadline: func() { s.writeDeadline(w) }}
 	if stream.start() != nil {
 		return
 	}
@@ -174,6 +173,14 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 		fail(http.StatusBadRequest, err)
 		return
 	}
+	if modern && m.Method == "tools/call" {
+		if tool, ok := s.lookup(entryOf(r).Name, m.Name); ok {
+			if err := checkParamHeaders(r.Header, tool.tool.Definition, m.Arguments); err != nil {
+				fail(http.StatusBadRequest, wire.Errorf(wire.CodeHeaderMismatch, "%s", err))
+				return
+			}
+		}
+	}
 	p := (*peer)(nil)
 	switch {
 	case modern:
@@ -223,7 +230,7 @@ func checkHeaders(h http.Header, m *wire.Message, modern bool) *wire.Error {
 		return wire.Errorf(wire.CodeHeaderMismatch, "the header %s does not say what params._meta says", headerVersion)
 	case m.IsRequest() && h.Get(headerMethod) != m.Method:
 		return wire.Errorf(wire.CodeHeaderMismatch, "the header %s does not name the body's method", headerMethod)
-	case m.Method == "tools/call" && headerText(h.Get(headerName)) != m.Name:
+	case m.Method == "tools/call" && !headerSays(h.Get(headerName), m.Name):
 		return wire.Errorf(wire.CodeHeaderMismatch, "the header %s does not name the body's tool", headerName)
 	case m.IsRequest() && m.Meta.ProtocolVersion == "":
 		return wire.Errorf(wire.CodeInvalidParams, "params._meta must hold %q and %q", wire.MetaProtocolVersion, wire.MetaClientCapabilities)
@@ -231,23 +238,10 @@ func checkHeaders(h http.Header, m *wire.Message, modern bool) *wire.Error {
 	return nil
 }
 
-// headerText decodes a header value of the form =?base64?…?=, which carries what
-// a header cannot.
-func headerText(v string) string {
-	if inner, ok := strings.CutPrefix(v, "=?base64?"); ok {
-		if inner, ok = strings.CutSuffix(inner, "?="); ok {
-			if b, err := base64.StdEncoding.DecodeString(inner); err == nil {
-				return string(b)
-			}
-		}
-	}
-	return v
-}
-
 // respond writes what the outlet hears: one JSON body where the answer comes
 // first, else an event stream that ends with it.
 func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *peer, out *httpOut, m *wire.Message, modern bool) {
-	stream := &eventStream{w: w, timeout: s.opts.Limits.WriteTimeout}
+	stream := &eventStream{w: w, deadline: func() { s.writeDeadline(w) }}
 	for {
 		select {
 		case <-out.wake:
@@ -279,7 +273,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *peer, out *h
 		case stream.started:
 			_ = stream.event(state.final)
 		default:
-			stream.deadline()
+			s.writeDeadline(w)
 			writeJSON(w, statusOf(state.code, m, modern), state.final)
 		}
 		return
@@ -295,22 +289,25 @@ func statusOf(code int, m *wire.Message, modern bool) int {
 	switch code {
 	case wire.CodeMethodNotFound:
 		return http.StatusNotFound
-	case wire.CodeParse, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeHeaderMismatch, wire.CodeUnsupportedVersion:
+	case wire.CodeParse, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeHeaderMismatch,
+		wire.CodeMissingCapability, wire.CodeUnsupportedVersion:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK // a result, or a host's own error
 }
 
-// eventStream writes server-sent events.
-type eventStream struct {
-	w       http.ResponseWriter
-	timeout time.Duration
-	started bool
+// writeDeadline gives the client time to read what is written next. The HTTP
+// server takes it off again after the response.
+func (s *Server) writeDeadline(w http.ResponseWriter) {
+	// A writer without deadlines is a test's recorder.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.opts.Limits.WriteTimeout))
 }
 
-func (e *eventStream) deadline() {
-	// A writer without deadlines is a test's recorder.
-	_ = http.NewResponseController(e.w).SetWriteDeadline(time.Now().Add(e.timeout))
+// eventStream writes server-sent events.
+type eventStream struct {
+	w        http.ResponseWriter
+	deadline func() // moves it on before each write
+	started  bool
 }
 
 func (e *eventStream) start() error {
@@ -340,7 +337,7 @@ func (e *eventStream) event(f wire.Frame) error {
 	for _, piece := range f {
 		// A line break in JSON is white space, but would end the data line.
 		for {
-			i := bytes.IndexAny(piece, "\r\n")
+			i := lineBreak(piece)
 			if i < 0 {
 				break
 			}
@@ -360,6 +357,19 @@ func (e *eventStream) event(f wire.Frame) error {
 		return err
 	}
 	return http.NewResponseController(e.w).Flush()
+}
+
+// lineBreak returns where the first CR or LF is, or -1. A large result has none,
+// and is searched fast.
+func lineBreak(b []byte) int {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		return bytes.IndexByte(b, '\r')
+	}
+	if j := bytes.IndexByte(b[:i], '\r'); j >= 0 {
+		return j
+	}
+	return i
 }
 
 // httpOut collects what is to be said in one HTTP response; its handler writes

@@ -98,6 +98,9 @@ func (c *wsConn) serve() {
 		}
 		select {
 		case c.baton <- struct{}{}:
+			// Set here, not by who takes it: that one may run only when this call
+			// is over, and this goroutine shall then be the next to wait.
+			c.spare.Store(false)
 		default:
 			go c.serve()
 		}
@@ -108,7 +111,6 @@ func (c *wsConn) serve() {
 		}
 		select {
 		case <-c.baton:
-			c.spare.Store(false)
 		case <-c.ended:
 			return
 		}

@@ -24,7 +24,8 @@ const stripRows = 64
 // strip compresses a range of rows. Its parts are kept in a pool, because a
 // flate writer is over half a megabyte.
 type strip struct {
-	flate *flate.Writer
+	fast  *flate.Writer // finds repeats
+	noise *flate.Writer // only codes bytes by how frequent they are
 	out   bytes.Buffer
 	raw   []byte // filtered rows on their way to flate
 	sum   uint32 // Adler-32 of everything that went to flate
@@ -32,11 +33,15 @@ type strip struct {
 }
 
 var strips = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(nil, flate.BestSpeed)
+	fast, err := flate.NewWriter(nil, flate.BestSpeed)
 	if err != nil {
 		panic(err) // only for a level that does not exist
 	}
-	return &strip{flate: w}
+	noise, err := flate.NewWriter(nil, flate.HuffmanOnly)
+	if err != nil {
+		panic(err)
+	}
+	return &strip{fast: fast, noise: noise}
 }}
 
 func encodePNG(f *Frame) []byte {
@@ -94,32 +99,53 @@ func appendChunk(b []byte, kind string, body func([]byte) []byte) []byte {
 // compress filters and compresses rows y0 to y1. Only the last strip ends the
 // deflate stream; the others end on a byte boundary.
 func (s *strip) compress(f *Frame, y0, y1 int, last bool) {
-	s.out.Reset()
-	s.flate.Reset(&s.out)
-	s.n = 0
-	sum := adler32.New()
 	photo := isPhoto(f, y0, y1)
 	rowLen := 1 + f.Width*3
 	block := max(1, 32<<10/rowLen) // rows at once: what the cache holds
 	if need := block * rowLen; cap(s.raw) < need {
 		s.raw = make([]byte, need)
 	}
-	for y := y0; y < y1; y += block {
+	filter := func(y int) []byte {
 		rows := min(block, y1-y)
 		raw := s.raw[:rows*rowLen]
 		for i := range rows {
 			filterRow(raw[i*rowLen:(i+1)*rowLen], f, y+i, photo)
 		}
+		return raw
+	}
+	w := s.fast
+	if photo {
+		// Looking for repeats in noise takes longer and gains less than nothing.
+		sample := filter((y0 + y1) / 2)
+		if s.size(s.noise, sample) < s.size(s.fast, sample) {
+			w = s.noise
+		}
+	}
+	s.out.Reset()
+	w.Reset(&s.out)
+	s.n = 0
+	sum := adler32.New()
+	for y := y0; y < y1; y += block {
+		raw := filter(y)
 		sum.Write(raw)
 		s.n += len(raw)
-		s.flate.Write(raw) // to a bytes.Buffer: cannot fail
+		w.Write(raw) // to a bytes.Buffer: cannot fail
 	}
 	s.sum = sum.Sum32()
 	if last {
-		s.flate.Close()
+		w.Close()
 	} else {
-		s.flate.Flush()
+		w.Flush()
 	}
+}
+
+// size compresses b alone, to see how well w does.
+func (s *strip) size(w *flate.Writer, b []byte) int {
+	s.out.Reset()
+	w.Reset(&s.out)
+	w.Write(b)
+	w.Flush()
+	return s.out.Len()
 }
 
 // isPhoto looks at samples of some rows: do neighbours mostly differ? A flat

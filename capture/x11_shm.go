@@ -68,7 +68,9 @@ func (s *x11Source) segment(ctx context.Context, n int) (*segment, error) {
 var errNoShare = errors.New("memory cannot be shared with the X server")
 
 func (s *x11Source) newSegment(ctx context.Context, gen int) (*segment, error) {
-	g, err := x11.Await(ctx, s.conn, xproto.GetGeometry(s.conn.Conn, xproto.Drawable(s.conn.Root)).Reply)
+	g, err := x11.Await(ctx, s.conn, func() (*xproto.GetGeometryReply, error) {
+		return xproto.GetGeometry(s.conn.Conn, xproto.Drawable(s.conn.Root)).Reply()
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,9 @@ func (s *x11Source) setUp(ctx context.Context) error {
 		return err
 	}
 	if ok {
-		v, err := x11.Await(ctx, s.conn, randr.QueryVersion(s.conn.Conn, 1, 5).Reply)
+		v, err := x11.Await(ctx, s.conn, func() (*randr.QueryVersionReply, error) {
+			return randr.QueryVersion(s.conn.Conn, 1, 5).Reply()
+		})
 		if err != nil {
 			return err
 		}
@@ -118,7 +120,9 @@ func (s *x11Source) displays(ctx context.Context) ([]Display, error) {
 		}
 	}
 	// No RandR, or every monitor is switched off: the root window is what there is.
-	g, err := x11.Await(ctx, s.conn, xproto.GetGeometry(s.conn.Conn, xproto.Drawable(s.conn.Root)).Reply)
+	g, err := x11.Await(ctx, s.conn, func() (*xproto.GetGeometryReply, error) {
+		return xproto.GetGeometry(s.conn.Conn, xproto.Drawable(s.conn.Root)).Reply()
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -156,11 +160,13 @@ func (s *x11Source) monitors() ([]Display, error) {
 		if m.Width == 0 || m.Height == 0 {
 			continue
 		}
-		name := fmt.Sprintf("monitor-%d", len(ds))
-		if n, err := xproto.GetAtomName(s.conn.Conn, m.Name).Reply(); err == nil {
-			name = n.Name
+		// Not a made-up name where this fails: to whoever compares, a server that
+		// dies right here would look like another display.
+		name, err := xproto.GetAtomName(s.conn.Conn, m.Name).Reply()
+		if err != nil {
+			return nil, err
 		}
-		d := display(name, m.X, m.Y, m.Width, m.Height)
+		d := display(name.Name, m.X, m.Y, m.Width, m.Height)
 		d.Index = len(ds)
 		ds = append(ds, d)
 	}
@@ -213,13 +219,10 @@ func (s *x11Source) grab(ctx context.Context, r image.Rectangle) (*Frame, error)
 	if seg == nil {
 		return s.grabBySocket(ctx, r)
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := shm.GetImage(s.conn.Conn, xproto.Drawable(s.conn.Root), int16(r.Min.X), int16(r.Min.Y),
+	_, err = x11.Await(ctx, s.conn, func() (*shm.GetImageReply, error) {
+		return shm.GetImage(s.conn.Conn, xproto.Drawable(s.conn.Root), int16(r.Min.X), int16(r.Min.Y),
 			uint16(r.Dx()), uint16(r.Dy()), 0xffffffff, xproto.ImageFormatZPixmap, seg.id, 0).Reply()
-		done <- err
-	}()
-	_, err = x11.Await(ctx, s.conn, func() (struct{}, error) { return struct{}{}, <-done })
+	})
 	if err != nil {
 		// The server may still write to the segment, so nobody else gets it.
 		s.drop(seg)

@@ -6,7 +6,8 @@
 //
 // Coordinates are global display points: origin at the top left corner of the
 // main display, y grows downwards, values may be negative on a display that lies
-// left of or above the main one. On X11 a point is a pixel.
+// left of or above the main one. On X11 a point is a pixel of the root window,
+// whose corner is the origin whichever monitor is the main one.
 package input
 
 import (
@@ -68,6 +69,21 @@ type Driver interface {
 	// or a dead process left down on our own virtual device.
 	ReleaseStray(ctx context.Context) error
 	Close() error
+}
+
+// Window says whose a window is.
+type Window struct {
+	App   string // the program's name for its kind of window
+	Title string
+}
+
+// Namer is a Driver that can also say whose windows are. A nil Window without an
+// error means that there is none, or none that says.
+type Namer interface {
+	// Focused names the window that has the keyboard.
+	Focused(ctx context.Context) (*Window, error)
+	// Under names the window at p.
+	Under(ctx context.Context, p Point) (*Window, error)
 }
 
 // Errors that a driver returns by kind; test with errors.Is.

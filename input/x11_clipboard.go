@@ -23,8 +23,9 @@ const (
 	keepBytes       = 64 << 20
 	keepTime        = 2 * time.Second
 	convertTimeout  = 500 * time.Millisecond
-	pasteTimeout    = 2 * time.Second
+	pasteTimeout    = time.Second
 	pasteQuietTime  = 100 * time.Millisecond
+	noticeTimeout   = 100 * time.Millisecond
 	maxTransfers    = 64
 	clipboardWindow = "Drawbridge clipboard"
 )
@@ -54,11 +55,12 @@ type clipboard struct {
 	property  chan xproto.PropertyNotifyEvent // of our own window
 
 	mu        sync.Mutex
-	serving   map[xproto.Atom][]content // by selection that is ours; guarded by mu
-	since     map[xproto.Atom]xproto.Timestamp
-	transfers map[transferKey]*transfer // guarded by mu
-	fetches   map[uint32]int            // whole texts handed over, by program; guarded by mu
-	fetched   chan struct{}             // closed and replaced at each; guarded by mu
+	serving   map[xproto.Atom][]content        // by selection that is ours; guarded by mu
+	since     map[xproto.Atom]xproto.Timestamp // since when; guarded by mu
+	transfers map[transferKey]*transfer        // guarded by mu
+	fetches   map[uint32]int                   // whole texts handed over, by program; guarded by mu
+	asked     map[uint32]bool                  // programs that asked what there is; guarded by mu
+	changed   chan struct{}                    // closed and replaced when those grow; guarded by mu
 }
 
 type clipboardAtoms struct {
@@ -86,7 +88,8 @@ func openClipboard(ctx context.Context, display string) (*clipboard, error) {
 		since:     map[xproto.Atom]xproto.Timestamp{},
 		transfers: map[transferKey]*transfer{},
 		fetches:   map[uint32]int{},
-		fetched:   make(chan struct{}),
+		asked:     map[uint32]bool{},
+		changed:   make(chan struct{}),
 	}
 	ready := make(chan struct{})
 	var err error
@@ -214,6 +217,12 @@ func (k *clipboard) serve(e xproto.SelectionRequestEvent) {
 	if whole {
 		k.handedOver(e.Requestor)
 	}
+	if e.Target == k.atom.targets {
+		k.mu.Lock()
+		k.asked[uint32(e.Requestor)&^k.mask] = true
+		k.signal()
+		k.mu.Unlock()
+	}
 }
 
 func (k *clipboard) isText(target xproto.Atom) bool {
@@ -266,8 +275,13 @@ func (k *clipboard) handedOver(w xproto.Window) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fetches[uint32(w)&^k.mask]++
-	close(k.fetched)
-	k.fetched = make(chan struct{})
+	k.signal()
+}
+
+// signal tells whoever waits that there is news. k.mu must be held.
+func (k *clipboard) signal() {
+	close(k.changed)
+	k.changed = make(chan struct{})
 }
 
 // fetchedBy tells whether a program has the text, whether any has, and what is
@@ -275,7 +289,7 @@ func (k *clipboard) handedOver(w xproto.Window) {
 func (k *clipboard) fetchedBy(client uint32) (it, any bool, changed <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.fetches[client] > 0, len(k.fetches) > 0, k.fetched
+	return k.fetches[client] > 0, len(k.fetches) > 0, k.changed
 }
 
 // own takes a selection and serves items from it. The time must come from the
@@ -288,6 +302,7 @@ func (k *clipboard) own(ctx context.Context, selection xproto.Atom, items []cont
 	k.mu.Lock()
 	k.serving[selection], k.since[selection] = items, now
 	clear(k.fetches)
+	clear(k.asked)
 	k.mu.Unlock()
 	owner, err := x11.Await(ctx, k.conn, func() (xproto.Window, error) {
 		if err := xproto.SetSelectionOwnerChecked(k.conn.Conn, k.win, selection, now).Check(); err != nil {
@@ -312,8 +327,10 @@ func (k *clipboard) own(ctx context.Context, selection xproto.Atom, items []cont
 // by nothing.
 func (k *clipboard) time(ctx context.Context) (xproto.Timestamp, error) {
 	drain(k.property)
-	err := k.conn.Do(ctx, xproto.ChangePropertyChecked(k.conn.Conn, xproto.PropModeAppend, k.win, k.atom.buffer,
-		xproto.AtomString, 8, 0, nil).Check)
+	err := k.conn.Do(ctx, func() error {
+		return xproto.ChangePropertyChecked(k.conn.Conn, xproto.PropModeAppend, k.win, k.atom.buffer,
+			xproto.AtomString, 8, 0, nil).Check()
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -360,12 +377,14 @@ func (k *clipboard) save(ctx context.Context, selection xproto.Atom) ([]content,
 	if ours {
 		return mine, nil // what an earlier call put back
 	}
-	owner, err := x11.Await(ctx, k.conn, xproto.GetSelectionOwner(k.conn.Conn, selection).Reply)
+	owner, err := x11.Await(ctx, k.conn, func() (*xproto.GetSelectionOwnerReply, error) {
+		return xproto.GetSelectionOwner(k.conn.Conn, selection).Reply()
+	})
 	if err != nil || owner.Owner == 0 {
 		return nil, err
 	}
 	end := time.Now().Add(keepTime)
-	targets, err := k.convert(ctx, selection, k.atom.targets, keepBytes)
+	targets, err := k.fetch(ctx, selection, k.atom.targets, keepBytes)
 	var list []xproto.Atom
 	switch {
 	case err == nil && targets.format == 32:
@@ -390,7 +409,7 @@ func (k *clipboard) save(ctx context.Context, selection xproto.Atom) ([]content,
 	var items []content
 	room := keepBytes
 	for _, a := range list {
-		c, err := k.convert(ctx, selection, a, room)
+		c, err := k.fetch(ctx, selection, a, room)
 		switch {
 		case err == nil:
 			items = append(items, c)
@@ -412,6 +431,16 @@ var (
 	errNotOffered = errors.New("the clipboard's owner does not offer that")
 	errTooBig     = errors.New("the clipboard holds too much")
 )
+
+// fetch is convert, tried twice: small owners serve one program at a time, and
+// drop the question of another.
+func (k *clipboard) fetch(ctx context.Context, selection, target xproto.Atom, room int) (content, error) {
+	c, err := k.convert(ctx, selection, target, room)
+	if errors.Is(err, errNoAnswer) {
+		c, err = k.convert(ctx, selection, target, room)
+	}
+	return c, err
+}
 
 // convert fetches one form of a selection.
 func (k *clipboard) convert(ctx context.Context, selection, target xproto.Atom, room int) (content, error) {
@@ -467,8 +496,10 @@ func (k *clipboard) convert(ctx context.Context, selection, target xproto.Atom, 
 
 // takeProperty reads and deletes what an owner put for us.
 func (k *clipboard) takeProperty(ctx context.Context) (*xproto.GetPropertyReply, error) {
-	return x11.Await(ctx, k.conn, xproto.GetProperty(k.conn.Conn, true, k.win, k.atom.buffer,
-		xproto.GetPropertyTypeAny, 0, keepBytes/4).Reply)
+	return x11.Await(ctx, k.conn, func() (*xproto.GetPropertyReply, error) {
+		return xproto.GetProperty(k.conn.Conn, true, k.win, k.atom.buffer,
+			xproto.GetPropertyTypeAny, 0, keepBytes/4).Reply()
+	})
 }
 
 // receive collects a content that comes in pieces.
@@ -519,13 +550,13 @@ func (k *clipboard) offer(ctx context.Context, text string) error {
 
 // delivered waits until the program with that connection has fetched the text.
 // Others may fetch too: clipboard managers do.
-func (k *clipboard) delivered(ctx context.Context, client uint32) error {
-	timer := time.NewTimer(pasteTimeout)
+func (k *clipboard) delivered(ctx context.Context, client uint32, timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
 		it, some, changed := k.fetchedBy(client)
 		if it {
-			return nil
+			return k.sync(ctx)
 		}
 		select {
 		case <-changed:
@@ -535,6 +566,39 @@ func (k *clipboard) delivered(ctx context.Context, client uint32) error {
 				return nil
 			}
 			return errNotTaken
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.conn.Dead():
+			return x11.ErrClosed
+		}
+	}
+}
+
+// sync waits until the server has read what was handed over, so that keys which
+// go to it by another connection come later.
+func (k *clipboard) sync(ctx context.Context) error {
+	return k.conn.Do(ctx, func() error {
+		_, err := xproto.GetInputFocus(k.conn.Conn).Reply()
+		return err
+	})
+}
+
+// noticed waits a moment for the program with that connection to ask what the
+// clipboard holds. Not all do.
+func (k *clipboard) noticed(ctx context.Context, client uint32) error {
+	timer := time.NewTimer(noticeTimeout)
+	defer timer.Stop()
+	for {
+		k.mu.Lock()
+		asked, changed := k.asked[client], k.changed
+		k.mu.Unlock()
+		if asked {
+			return k.sync(ctx)
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-k.conn.Dead():
@@ -583,7 +647,9 @@ func (k *clipboard) restore(ctx context.Context) error {
 	k.mu.Lock()
 	delete(k.serving, k.selection)
 	k.mu.Unlock()
-	if err := k.conn.Do(ctx, xproto.SetSelectionOwnerChecked(k.conn.Conn, 0, k.selection, since).Check); err != nil {
+	if err := k.conn.Do(ctx, func() error {
+		return xproto.SetSelectionOwnerChecked(k.conn.Conn, 0, k.selection, since).Check()
+	}); err != nil {
 		return fmt.Errorf("empty the clipboard again: %w", err)
 	}
 	return nil

@@ -5,6 +5,8 @@ package input
 import (
 	"context"
 	"fmt"
+	"image"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +18,9 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+	"golang.org/x/sys/unix"
 
+	"drawbridge/capture"
 	"drawbridge/input/virtual"
 	"drawbridge/internal/x11"
 )
@@ -94,8 +98,12 @@ func launch(t testing.TB, v *virtual.Virtual, d *x11Driver, name string, args ..
 		}
 		return f.class != "" && f.client != before.client && strings.EqualFold(f.class, name)
 	})
-	if err := d.Sync(t.Context()); err != nil {
-		t.Fatal(err)
+	f, err := d.ping.focus(t.Context())
+	if err != nil || f.window == 0 {
+		return // it does not speak the protocol
+	}
+	if ok, err := d.ping.waitFor(t.Context(), f.window, limit); !ok || err != nil {
+		t.Fatalf("%s does not answer: %v", name, err)
 	}
 }
 
@@ -108,6 +116,18 @@ func editor(t testing.TB, v *virtual.Virtual, d *x11Driver) (file string) {
 		t.Fatal(err)
 	}
 	launch(t, v, d, "mousepad", "--disable-server", file)
+	// Its window is there before its menu works.
+	eventually(t, "the editor edits", func() bool {
+		wipe(t, d)
+		mustType(t, d, "x")
+		chord(t, d, Control, "s")
+		b, err := os.ReadFile(file)
+		return err == nil && string(b) == "x"
+	})
+	wipe(t, d)
+	if got := saved(t, d, file, ""); got != "" {
+		t.Fatalf("the editor holds %q", got)
+	}
 	return file
 }
 
@@ -117,8 +137,22 @@ func chord(t testing.TB, d *x11Driver, keys ...Key) {
 	if err := d.chord(t.Context(), keys); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Sync(t.Context()); err != nil {
+	caughtUp(t, d)
+}
+
+// caughtUp waits until the application has taken all events: longer than Sync
+// would, since a test knows that it answers.
+func caughtUp(t testing.TB, d *x11Driver) {
+	t.Helper()
+	f, err := d.ping.focus(t.Context())
+	if err != nil {
 		t.Fatal(err)
+	}
+	if !d.ping.spoke[f.window] {
+		return // a window of ours, or a terminal
+	}
+	if ok, err := d.ping.waitFor(t.Context(), f.window, limit); !ok || err != nil {
+		t.Fatalf("the application does not catch up: %v", err)
 	}
 }
 
@@ -252,19 +286,73 @@ func (l *logger) want(t testing.TB, want ...string) {
 	}
 }
 
-// textOrigin is where the editor's text begins: its window's corner, past the
-// menu. The window is moved to where all of it can be seen.
+// lineHeight is that of the editor's text with the fonts of a bare desk.
+const lineHeight = 18
+
+// textOrigin is where the editor's text begins. It looks for the white area,
+// because what lies above it depends on who runs the editor.
 func textOrigin(t testing.TB, v *virtual.Virtual, d *x11Driver) (x, y float64) {
 	t.Helper()
 	f, err := d.ping.focus(t.Context())
 	if err != nil || f.window == 0 {
 		t.Fatalf("no window has the keyboard: %v", err)
 	}
-	c := d.conn.Conn
-	at, err := xproto.TranslateCoordinates(c, f.window, d.conn.Root, 0, 0).Reply()
+	at, err := xproto.TranslateCoordinates(d.conn.Conn, f.window, d.conn.Root, 0, 0).Reply()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Mousepad's menu is 27 pixels high with the fonts of a bare desk; a line 17.
-	return float64(at.DstX) + 4, float64(at.DstY) + 30
+	src, err := capture.OpenX11(v.Display())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	ds, err := src.Displays(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, top := int(at.DstX), int(at.DstY)
+	eventually(t, "the editor shows its white area", func() bool {
+		// A column to the right of all text.
+		pic, err := src.Grab(t.Context(), ds[0], image.Rect(left+500, top, left+501, top+400))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pic.Release()
+		white := 0
+		for row := range pic.Height {
+			if p := pic.Pix[row*pic.Stride:]; p[0] == 255 && p[1] == 255 && p[2] == 255 {
+				white++
+			} else {
+				white = 0
+			}
+			if white == 200 {
+				y = float64(top + row - 199)
+				return true
+			}
+		}
+		return false
+	})
+	return float64(left) + 4, y
+}
+
+// serverPID asks the kernel who is behind the display's socket.
+func serverPID(t testing.TB, v *virtual.Virtual) int {
+	t.Helper()
+	c, err := net.Dial("unix", "/tmp/.X11-unix/X"+strings.TrimPrefix(v.Display(), ":"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || credErr != nil {
+		t.Fatal(err, credErr)
+	}
+	return int(cred.Pid)
 }

@@ -3,10 +3,12 @@
 package input
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,17 +26,27 @@ type x11Driver struct {
 	own     bool
 
 	remapped atomic.Bool // the keymap changed and must be read again
+	rewired  atomic.Bool // the same for the pointer's buttons
+	buttons  []byte      // what each button of the device counts as
 	keys     *keymap
 	original *keymap // as it was before we bound anything
 	pool     pool
 	bound    bool // pool was used
 	// undrained counts the keys that were typed and perhaps not yet taken.
 	undrained int
+	pressed   uint16 // bits of the buttons that Button pressed
 	held      map[Key]heldKey
 	wheel     wheel
 	ping      *pinger
 	clip      *clipboard // made when first needed
+
+	posting sync.Mutex // keeps the events of one post together
 }
+
+var (
+	_ Driver = (*x11Driver)(nil)
+	_ Namer  = (*x11Driver)(nil)
+)
 
 // heldKey is what a Key call pressed, so that its release lets go of the same,
 // even when the layout changed meanwhile.
@@ -86,6 +98,7 @@ func (d *x11Driver) setUp(ctx context.Context) error {
 		d.own = false // no room to bind anything
 	}
 	d.original = d.keys
+	d.rewired.Store(true)
 	return nil
 }
 
@@ -93,7 +106,9 @@ func (d *x11Driver) setUp(ctx context.Context) error {
 func (d *x11Driver) event(ev xgb.Event) {
 	switch e := ev.(type) {
 	case xproto.MappingNotifyEvent:
-		if e.Request == xproto.MappingKeyboard || e.Request == xproto.MappingModifier {
+		if e.Request == xproto.MappingPointer {
+			d.rewired.Store(true)
+		} else {
 			d.remapped.Store(true)
 		}
 	case xproto.ClientMessageEvent:
@@ -119,37 +134,68 @@ type fake struct {
 func press(code byte) fake   { return fake{kind: xproto.KeyPress, detail: code} }
 func release(code byte) fake { return fake{kind: xproto.KeyRelease, detail: code} }
 
-// post sends events in order and returns when the server has taken them.
+func (f fake) isRelease() bool {
+	return f.kind == xproto.KeyRelease || f.kind == xproto.ButtonRelease
+}
+
+// post sends events in order and returns when the server has taken them. When
+// ctx ends on the way, only releases still go out, so that nothing stays down.
 func (d *x11Driver) post(ctx context.Context, events ...fake) error {
 	if len(events) == 0 {
 		return nil
 	}
 	return d.conn.Do(ctx, func() error {
+		// A call that was given up while the server was stuck may be at it yet.
+		d.posting.Lock()
+		defer d.posting.Unlock()
 		c := d.conn.Conn
-		last := len(events) - 1
-		for _, e := range events[:last] {
-			xtest.FakeInput(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+		for _, e := range events[:len(events)-1] {
+			if ctx.Err() == nil || e.isRelease() {
+				xtest.FakeInput(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+			}
 		}
-		e := events[last]
+		e := events[len(events)-1]
+		if err := ctx.Err(); err != nil && !e.isRelease() {
+			return err
+		}
 		return xtest.FakeInputChecked(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0).Check()
 	})
 }
 
 func (d *x11Driver) Move(ctx context.Context, p Point) error {
-	x, y := math.Round(p.X), math.Round(p.Y)
-	if !(math.Abs(x) <= math.MaxInt16 && math.Abs(y) <= math.MaxInt16) {
-		return fmt.Errorf("move the pointer: (%g, %g) is no place on an X display", p.X, p.Y)
+	e, err := motion(p)
+	if err != nil {
+		return err
 	}
 	d.wheel = wheel{}
-	if err := d.post(ctx, fake{kind: xproto.MotionNotify, x: int16(x), y: int16(y)}); err != nil {
+	err = d.post(ctx, e)
+	if err == nil && d.pressed != 0 {
+		// Of the motions that wait in a frozen pointer's queue the server keeps
+		// the last one only, and a drag is nothing without its way.
+		err = d.taken(ctx, func(p *xproto.QueryPointerReply) bool { return p.RootX == e.x && p.RootY == e.y })
+	}
+	if err != nil {
 		return d.fail("move the pointer", err)
 	}
 	return nil
 }
 
+// motion is the event that moves the pointer to p, on the nearest pixel.
+func motion(p Point) (fake, error) {
+	x, y := math.Round(p.X), math.Round(p.Y)
+	if !(math.Abs(x) <= math.MaxInt16 && math.Abs(y) <= math.MaxInt16) {
+		return fake{}, fmt.Errorf("(%g, %g) is no place on an X display", p.X, p.Y)
+	}
+	return fake{kind: xproto.MotionNotify, x: int16(x), y: int16(y)}, nil
+}
+
 // x11Buttons are the button numbers that applications expect. 4 to 7 are the
 // wheel.
 var x11Buttons = map[Button]byte{Left: 1, Middle: 2, Right: 3, Back: 8, Forward: 9}
+
+// buttonMasks are the bits of the buttons in the pointer's state; 8 and 9 have
+// none.
+var buttonMasks = map[Button]uint16{Left: xproto.KeyButMaskButton1, Middle: xproto.KeyButMaskButton2, Right: xproto.KeyButMaskButton3}
 
 func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) error {
 	n, ok := x11Buttons[b]
@@ -161,10 +207,68 @@ func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) erro
 		kind, what = xproto.ButtonRelease, "release"
 	}
 	d.wheel = wheel{}
-	if err := d.post(ctx, fake{kind: kind, detail: n}); err != nil {
+	n, err := d.device(ctx, n)
+	if err == nil {
+		err = d.post(ctx, fake{kind: kind, detail: n})
+	}
+	if err == nil {
+		if mask := buttonMasks[b]; down {
+			d.pressed |= mask
+		} else {
+			d.pressed &^= mask
+			err = d.taken(ctx, func(p *xproto.QueryPointerReply) bool { return p.Mask&mask == 0 })
+		}
+	}
+	if err != nil {
 		return d.fail(fmt.Sprintf("%s the %s button", what, b), err)
 	}
 	return nil
+}
+
+// takenTimeout bounds the wait for a frozen pointer. It is spent in vain only
+// where the person holds the button or moves the pointer themselves.
+const takenTimeout = 250 * time.Millisecond
+
+// taken waits until the pointer is as an event that was posted leaves it.
+//
+// A window manager that raises windows on a click grabs the press: the server
+// then holds back everything of the pointer that follows, releases and motions,
+// until the manager has replayed the press to the application. Keys and messages
+// are not held back: what is typed right after a click would overtake it.
+func (d *x11Driver) taken(ctx context.Context, ok func(*xproto.QueryPointerReply) bool) error {
+	deadline := time.Now().Add(takenTimeout)
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+		p, err := x11.Await(ctx, d.conn, func() (*xproto.QueryPointerReply, error) {
+			return xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply()
+		})
+		if err != nil || ok(p) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// device returns the button of the device that counts as n: a left-handed person
+// has swapped some.
+func (d *x11Driver) device(ctx context.Context, n byte) (byte, error) {
+	if d.rewired.Swap(false) {
+		m, err := x11.Await(ctx, d.conn, func() (*xproto.GetPointerMappingReply, error) {
+			return xproto.GetPointerMapping(d.conn.Conn).Reply()
+		})
+		if err != nil {
+			d.rewired.Store(true)
+			return 0, err
+		}
+		d.buttons = m.Map
+	}
+	if i := bytes.IndexByte(d.buttons, n); i >= 0 {
+		return byte(i + 1), nil
+	}
+	return n, nil
 }
 
 func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
@@ -173,17 +277,21 @@ func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
 		return err
 	}
 	var events []fake
-	click := func(n int, forward, back byte) {
-		b := forward
-		if n < 0 {
-			b, n = back, -n
+	for _, w := range []struct {
+		n             int
+		forward, back byte
+	}{{ny, 5, 4}, {nx, 7, 6}} {
+		b := w.forward
+		if w.n < 0 {
+			b, w.n = w.back, -w.n
 		}
-		for range n {
+		if b, err = d.device(ctx, b); err != nil {
+			return d.fail("scroll", err)
+		}
+		for range w.n {
 			events = append(events, fake{kind: xproto.ButtonPress, detail: b}, fake{kind: xproto.ButtonRelease, detail: b})
 		}
 	}
-	click(ny, 5, 4)
-	click(nx, 7, 6)
 	if err := d.post(ctx, events...); err != nil {
 		return d.fail("scroll", err)
 	}
@@ -191,7 +299,9 @@ func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
 }
 
 func (d *x11Driver) Pointer(ctx context.Context) (Point, error) {
-	p, err := x11.Await(ctx, d.conn, xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply)
+	p, err := x11.Await(ctx, d.conn, func() (*xproto.QueryPointerReply, error) {
+		return xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply()
+	})
 	if err != nil {
 		return Point{}, d.fail("read the pointer's place", err)
 	}
@@ -203,8 +313,12 @@ func (d *x11Driver) Pointer(ctx context.Context) (Point, error) {
 const syncTimeout = 100 * time.Millisecond
 
 func (d *x11Driver) Sync(ctx context.Context) error {
-	if _, err := d.ping.wait(ctx, syncTimeout); err != nil {
+	ok, err := d.ping.wait(ctx, syncTimeout)
+	if err != nil {
 		return d.fail("wait for the application", err)
+	}
+	if ok {
+		d.undrained = 0
 	}
 	return nil
 }
@@ -212,14 +326,19 @@ func (d *x11Driver) Sync(ctx context.Context) error {
 // ReleaseStray asks the server what is down and lets go of it. XTEST releases
 // only what XTEST pressed, so keys that the person holds stay down.
 func (d *x11Driver) ReleaseStray(ctx context.Context) error {
-	keys, err := x11.Await(ctx, d.conn, xproto.QueryKeymap(d.conn.Conn).Reply)
+	keys, err := x11.Await(ctx, d.conn, func() (*xproto.QueryKeymapReply, error) {
+		return xproto.QueryKeymap(d.conn.Conn).Reply()
+	})
 	if err != nil {
 		return d.fail("release what is held", err)
 	}
 	var events []fake
 	// 8 and 9 have no bit in the pointer's state; to release what is not down
 	// does nothing.
-	for _, b := range []byte{1, 2, 3, 8, 9} {
+	for _, b := range x11Buttons {
+		if b, err = d.device(ctx, b); err != nil {
+			return d.fail("release what is held", err)
+		}
 		events = append(events, fake{kind: xproto.ButtonRelease, detail: b})
 	}
 	for code := 8; code < 256; code++ {
@@ -231,6 +350,7 @@ func (d *x11Driver) ReleaseStray(ctx context.Context) error {
 		return d.fail("release what is held", err)
 	}
 	clear(d.held)
+	d.pressed = 0
 	return nil
 }
 
@@ -257,8 +377,10 @@ func (d *x11Driver) restoreKeymap(ctx context.Context) error {
 	}
 	m := d.original
 	rows := m.syms[(poolFirst-int(m.min))*m.perCode : (poolLast+1-int(m.min))*m.perCode]
-	err := d.conn.Do(ctx, xproto.ChangeKeyboardMappingChecked(d.conn.Conn, poolLast-poolFirst+1, poolFirst,
-		byte(m.perCode), rows).Check)
+	err := d.conn.Do(ctx, func() error {
+		return xproto.ChangeKeyboardMappingChecked(d.conn.Conn, poolLast-poolFirst+1, poolFirst,
+			byte(m.perCode), rows).Check()
+	})
 	if err != nil {
 		return d.fail("put the keymap back", err)
 	}

@@ -6,16 +6,17 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"drawbridge/internal/x11"
 )
 
 func TestPointerEvents(t *testing.T) {
@@ -82,6 +83,74 @@ func TestPointerEvents(t *testing.T) {
 		}
 	}
 	l.want(t)
+}
+
+// TestGrabbedPress clicks and drags where a window manager holds every press
+// back for a while, as those do that raise windows on a click.
+func TestGrabbedPress(t *testing.T) {
+	v := startDesk(t)
+	d := openDriver(t, v, true)
+	l := newLogger(t, v)
+	ctx := t.Context()
+	manager := make(chan xgb.Event, 64)
+	c, err := x11.Dial(ctx, v.Display(), func(ev xgb.Event) { manager <- ev })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := xproto.GrabButtonChecked(c.Conn, false, c.Root, xproto.EventMaskButtonPress, xproto.GrabModeSync,
+		xproto.GrabModeAsync, 0, 0, 1, xproto.ModMaskAny).Check(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			select {
+			case ev := <-manager:
+				if e, ok := ev.(xproto.ButtonPressEvent); ok {
+					time.Sleep(60 * time.Millisecond) // it is busy
+					xproto.AllowEvents(c.Conn, xproto.AllowReplayPointer, e.Time)
+				}
+			case <-c.Dead():
+				return
+			}
+		}
+	}()
+
+	do := func(errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(d.Move(ctx, Point{300, 300}), d.Button(ctx, Left, true, 1), d.Button(ctx, Left, false, 1))
+	l.want(t, "M300,300/0", "P1@300,300/0", "R1/100")
+	do(d.Button(ctx, Left, true, 1), d.Move(ctx, Point{310, 305}), d.Move(ctx, Point{320, 310}), d.Move(ctx, Point{330, 310}),
+		d.Button(ctx, Left, false, 1))
+	l.want(t, "P1@300,300/0", "M310,305/100", "M320,310/100", "M330,310/100", "R1/100")
+}
+
+// TestSwappedButtons clicks on the display of a left-handed person who likes the
+// wheel the other way round.
+func TestSwappedButtons(t *testing.T) {
+	need(t, "xmodmap", "x11-xserver-utils")
+	v := startDesk(t)
+	d := openDriver(t, v, false)
+	l := newLogger(t, v)
+	ctx := t.Context()
+	if err := errors.Join(d.Move(ctx, Point{300, 300}), d.Button(ctx, Left, true, 1), d.Button(ctx, Left, false, 1)); err != nil {
+		t.Fatal(err)
+	}
+	l.want(t, "M300,300/0", "P1@300,300/0", "R1/100")
+	cmd := exec.Command("xmodmap", "-e", "pointer = 3 2 1 5 4 6 7 8 9 10")
+	cmd.Env = v.Env()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("xmodmap: %v: %s", err, out)
+	}
+	eventually(t, "the driver hears of the buttons", d.rewired.Load)
+	if err := errors.Join(d.Button(ctx, Left, true, 1), d.Button(ctx, Left, false, 1), d.Scroll(ctx, 0, 53)); err != nil {
+		t.Fatal(err)
+	}
+	l.want(t, "P1@300,300/0", "R1/100", "P5@300,300/0", "R5/1000")
 }
 
 func TestWheelNotches(t *testing.T) {
@@ -363,14 +432,7 @@ func TestServerDies(t *testing.T) {
 func TestServerHangs(t *testing.T) {
 	v := startDesk(t)
 	d := openDriver(t, v, true)
-	lock, err := os.ReadFile("/tmp/.X" + strings.TrimPrefix(v.Display(), ":") + "-lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(lock)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := serverPID(t, v)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -383,6 +445,38 @@ func TestServerHangs(t *testing.T) {
 	if _, err := d.Type(ctx, "text"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Type: %v", err)
 	}
+	// Until no more fits into the socket: then requests block, too.
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := d.Scroll(ctx, 0, maxNotches*notchPixels); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Scroll: %v", err)
+		}
+		cancel()
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := d.Pointer(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Pointer: %v", err)
+	}
+	if err := d.Sync(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Sync: %v", err)
+	}
+	if err := d.Key(ctx, "a", true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Key: %v", err)
+	}
+
+	// Once it runs again nothing is down, and the driver works.
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ReleaseStray(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := newLogger(t, v)
+	if err := errors.Join(d.Move(t.Context(), Point{300, 300}), d.Key(t.Context(), "a", true), d.Key(t.Context(), "a", false)); err != nil {
+		t.Fatal(err)
+	}
+	l.want(t, "M300,300/0", "K38/0", "k38/0")
 }
 
 func TestOpenX11Refuses(t *testing.T) {

@@ -52,7 +52,9 @@ func (m *keymap) row(code byte) []xproto.Keysym {
 func loadKeymap(ctx context.Context, c *x11.Conn, own bool) (*keymap, error) {
 	setup := xproto.Setup(c.Conn)
 	m := &keymap{min: byte(setup.MinKeycode), max: byte(setup.MaxKeycode)}
-	r, err := x11.Await(ctx, c, xproto.GetKeyboardMapping(c.Conn, setup.MinKeycode, m.max-m.min+1).Reply)
+	r, err := x11.Await(ctx, c, func() (*xproto.GetKeyboardMappingReply, error) {
+		return xproto.GetKeyboardMapping(c.Conn, setup.MinKeycode, m.max-m.min+1).Reply()
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +158,9 @@ type locks struct {
 
 // readLocks asks the server for the state of the keyboard.
 func readLocks(ctx context.Context, c *x11.Conn) (locks, error) {
-	p, err := x11.Await(ctx, c, xproto.QueryPointer(c.Conn, c.Root).Reply)
+	p, err := x11.Await(ctx, c, func() (*xproto.QueryPointerReply, error) {
+		return xproto.QueryPointer(c.Conn, c.Root).Reply()
+	})
 	if err != nil {
 		return locks{}, err
 	}

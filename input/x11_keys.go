@@ -48,6 +48,7 @@ func (d *x11Driver) Key(ctx context.Context, k Key, down bool) error {
 	}
 	// Noted first: on an error nobody can tell whether the key went down.
 	d.held[k] = heldKey{codes}
+	d.undrained += len(codes)
 	if err := d.post(ctx, events...); err != nil {
 		return d.fail(fmt.Sprintf("press %s", k), err)
 	}

@@ -4,7 +4,9 @@ package input
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/jezek/xgb/xproto"
 )
@@ -61,20 +63,22 @@ func (t *typing) paste(ctx context.Context, graphemes []string) error {
 		}
 		t.pasted = false
 	}
-	if !t.pasted {
+	first := !t.pasted
+	if first {
 		if err := d.clip.keep(ctx, selection); err != nil {
 			return err
 		}
 		t.pasted = true
 	}
 	text := strings.Join(graphemes, "")
-	if err := d.clip.offer(ctx, text); err != nil {
-		return err
+	err = t.offerAndPress(ctx, to, keys, text, first)
+	if errors.Is(err, errNotTaken) {
+		// Some programs hear of an older change last, hold the clipboard for empty
+		// of text, and take no paste until the next change. They have worked off all
+		// keys by now, so a second press does not paste twice.
+		err = t.offerAndPress(ctx, to, keys, text, true)
 	}
-	if err := d.chord(ctx, keys); err != nil {
-		return err
-	}
-	if err := d.clip.delivered(ctx, to.client); err != nil {
+	if err != nil {
 		return err
 	}
 	t.done += len(text)
@@ -82,6 +86,48 @@ func (t *typing) paste(ctx context.Context, graphemes []string) error {
 	_, err = d.ping.wait(ctx, syncTimeout)
 	return err
 }
+
+// offerAndPress puts text into the clipboard, presses the paste keys and waits
+// until the text has been fetched. announce gives programs that watch the
+// clipboard time to see that it holds text now.
+func (t *typing) offerAndPress(ctx context.Context, to target, keys []Key, text string, announce bool) error {
+	if err := t.d.clip.offer(ctx, text); err != nil {
+		return err
+	}
+	if announce {
+		if err := t.letNotice(ctx, to); err != nil {
+			return err
+		}
+	}
+	if err := t.d.chord(ctx, keys); err != nil {
+		return err
+	}
+	err := t.d.clip.delivered(ctx, to.client, pasteTimeout)
+	if errors.Is(err, errNotTaken) {
+		// Perhaps it is only busy. To give up then would be worse than to wait: it
+		// would paste what is put back.
+		if _, err := t.d.ping.wait(ctx, drainTimeout); err != nil {
+			return err
+		}
+		err = t.d.clip.delivered(ctx, to.client, convertTimeout)
+	}
+	return err
+}
+
+// letNotice waits until a program that watches the clipboard has looked at it.
+func (t *typing) letNotice(ctx context.Context, to target) error {
+	if ok, err := t.d.ping.wait(ctx, pasteTimeout); !ok || err != nil {
+		return err
+	}
+	if err := t.d.clip.noticed(ctx, to.client); err != nil {
+		return err
+	}
+	_, err := t.d.ping.wait(ctx, pasteTimeout)
+	return err
+}
+
+// releaseTimeout bounds what must be done even after a cancel.
+const releaseTimeout = 3 * time.Second
 
 // chord presses keys in order and lets go of them in reverse, also when a press
 // fails.
@@ -95,7 +141,7 @@ func (d *x11Driver) chord(ctx context.Context, keys []Key) error {
 		}
 	}
 	// A cancel must not leave a key down.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	for i := pressed - 1; i >= 0; i-- {
 		if err2 := d.keyUp(ctx, keys[i]); err == nil {

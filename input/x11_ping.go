@@ -22,10 +22,10 @@ type pinger struct {
 	protocols, ping xproto.Atom
 
 	stamp uint32 // of the last ping
-	// unanswered are the windows that speak the protocol and did not answer, with
-	// the stamp of the ping that they owe. Qt 5 is such a toolkit.
-	unanswered map[xproto.Window]uint32
-	spoke      map[xproto.Window]bool // answered at least once
+	// mute are the windows that speak the protocol and never answered, with the
+	// stamp of the ping that they owe. Qt 5 is such a toolkit.
+	mute  map[xproto.Window]uint32
+	spoke map[xproto.Window]bool // answered at least once
 
 	mu      sync.Mutex
 	last    uint32        // stamp of the last answer; guarded by mu
@@ -34,10 +34,10 @@ type pinger struct {
 
 func newPinger() *pinger {
 	return &pinger{
-		stamp:      0x70000000, // far from real timestamps, which window managers use
-		unanswered: map[xproto.Window]uint32{},
-		spoke:      map[xproto.Window]bool{},
-		changed:    make(chan struct{}),
+		stamp:   0x70000000, // far from real timestamps, which window managers use
+		mute:    map[xproto.Window]uint32{},
+		spoke:   map[xproto.Window]bool{},
+		changed: make(chan struct{}),
 	}
 }
 
@@ -50,8 +50,10 @@ func (p *pinger) setUp(ctx context.Context, c *x11.Conn) error {
 		}
 	}
 	// Answers go to the root window, to whoever watches what happens below it.
-	return c.Do(ctx, xproto.ChangeWindowAttributesChecked(c.Conn, c.Root, xproto.CwEventMask,
-		[]uint32{xproto.EventMaskSubstructureNotify}).Check)
+	return c.Do(ctx, func() error {
+		return xproto.ChangeWindowAttributesChecked(c.Conn, c.Root, xproto.CwEventMask,
+			[]uint32{xproto.EventMaskSubstructureNotify}).Check()
+	})
 }
 
 // answer takes a message to the root window. The connection's goroutine calls it.
@@ -78,7 +80,8 @@ func (p *pinger) answered() (uint32, <-chan struct{}) {
 // target is the window that has the keyboard.
 type target struct {
 	window xproto.Window // its top level that speaks the protocol; 0: none does
-	class  string        // WM_CLASS of the top level, for people and lists
+	class  string        // WM_CLASS of the top level
+	named  xproto.Window // the window that has it
 	client uint32        // identifies the program's connection
 }
 
@@ -108,9 +111,10 @@ func (p *pinger) focus(ctx context.Context) (target, error) {
 				t.window = w
 			}
 			if t.class == "" {
-				if cl, err := xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.AtomString, 0, 64).Reply(); err == nil {
-					t.class = classOf(cl.Value)
+				if t.class, err = classOf(c, w); err != nil {
+					return target{}, err
 				}
+				t.named = w
 			}
 			tree, err := xproto.QueryTree(c, w).Reply()
 			if isServerError(err) {
@@ -153,20 +157,20 @@ func (p *pinger) wait(ctx context.Context, timeout time.Duration) (bool, error) 
 }
 
 func (p *pinger) waitFor(ctx context.Context, w xproto.Window, timeout time.Duration) (bool, error) {
-	if owed, ok := p.unanswered[w]; ok {
-		last, _ := p.answered()
-		if last < owed {
-			// Mute, or so busy that waiting again would not help.
+	if owed, ok := p.mute[w]; ok {
+		if last, _ := p.answered(); last < owed {
 			return false, ctx.Err()
 		}
-		delete(p.unanswered, w)
+		delete(p.mute, w) // it was only slow
 		p.spoke[w] = true
 	}
 	p.stamp++
 	stamp := p.stamp
 	ev := xproto.ClientMessageEvent{Format: 32, Window: w, Type: p.protocols,
 		Data: xproto.ClientMessageDataUnionData32New([]uint32{uint32(p.ping), stamp, uint32(w), 0, 0})}
-	err := p.conn.Do(ctx, xproto.SendEventChecked(p.conn.Conn, false, w, 0, string(ev.Bytes())).Check)
+	err := p.conn.Do(ctx, func() error {
+		return xproto.SendEventChecked(p.conn.Conn, false, w, 0, string(ev.Bytes())).Check()
+	})
 	if isServerError(err) {
 		return false, nil // the window is gone
 	}
@@ -184,7 +188,9 @@ func (p *pinger) waitFor(ctx context.Context, w xproto.Window, timeout time.Dura
 		select {
 		case <-changed:
 		case <-timer.C:
-			p.unanswered[w] = stamp
+			if !p.spoke[w] {
+				p.mute[w] = stamp
+			}
 			return false, nil
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -210,7 +216,6 @@ func (p *pinger) drained(ctx context.Context, keys int) error {
 		timeout := pause
 		if p.spoke[t.window] {
 			timeout = drainTimeout
-			delete(p.unanswered, t.window)
 		}
 		start := time.Now()
 		ok, err := p.waitFor(ctx, t.window, timeout)
@@ -246,20 +251,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// classOf takes the class out of a WM_CLASS property: instance, zero, class, zero.
-func classOf(b []byte) string {
-	var parts []string
-	start := 0
-	for i, c := range b {
-		if c == 0 {
-			parts = append(parts, string(b[start:i]))
-			start = i + 1
-		}
-	}
-	if len(parts) < 2 {
-		return ""
-	}
-	return parts[1]
 }

@@ -66,8 +66,10 @@ func (p *pool) bind(ctx context.Context, c *x11.Conn, syms []xproto.Keysym, alon
 	for _, row := range next.rows[first:next.codes] {
 		flat = append(flat, row[0], row[1])
 	}
-	if err := c.Do(ctx, xproto.ChangeKeyboardMappingChecked(c.Conn, byte(len(flat)/2),
-		xproto.Keycode(poolFirst+first), 2, flat).Check); err != nil {
+	if err := c.Do(ctx, func() error {
+		return xproto.ChangeKeyboardMappingChecked(c.Conn, byte(len(flat)/2),
+			xproto.Keycode(poolFirst+first), 2, flat).Check()
+	}); err != nil {
 		return err
 	}
 	*p = next

@@ -13,9 +13,14 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// chunkGraphemes is how many graphemes go to the server at once: so much may
-// still arrive after a cancel.
-const chunkGraphemes = 64
+// Typing goes to the server in chunks, between which a cancel is heard. After
+// some of them it waits until the application has taken them, so that a cancel
+// stops the text and not only our part of it; not after each, because a toolkit
+// may answer only once a frame.
+const (
+	chunkGraphemes = 64
+	aheadGraphemes = 512
+)
 
 func (d *x11Driver) Type(ctx context.Context, text string) (int, error) {
 	if err := checkText(text); err != nil {
@@ -78,6 +83,7 @@ type typing struct {
 	bytes   int    // of those
 	shift   bool   // held at the end of events
 	level3  bool
+	ahead   int  // graphemes sent since the application was waited for
 	done    int  // bytes sent
 	pasted  bool // the clipboard is to be put back
 }
@@ -264,8 +270,7 @@ func (t *typing) shiftCode() byte {
 	return s.code
 }
 
-// flush sends what is queued and waits until the application has taken it, so
-// that a cancel stops the text and not only our part of it.
+// flush sends what is queued.
 func (t *typing) flush(ctx context.Context) error {
 	if t.pending == 0 {
 		return nil
@@ -279,7 +284,12 @@ func (t *typing) flush(ctx context.Context) error {
 	}
 	t.done += t.bytes
 	t.d.undrained += len(events) / 2
+	t.ahead += t.pending
 	t.pending, t.bytes = 0, 0
+	if t.ahead < aheadGraphemes {
+		return nil
+	}
+	t.ahead = 0
 	ok, err := t.d.ping.wait(ctx, syncTimeout)
 	if ok {
 		t.d.undrained = 0

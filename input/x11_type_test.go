@@ -183,9 +183,7 @@ func TestTypeIsCancelled(t *testing.T) {
 	if !utf8.ValidString(rest) || strings.HasPrefix(rest, "\u200d") || strings.HasPrefix(rest, "💻") {
 		t.Errorf("cut inside a grapheme, before %q", rest[:12])
 	}
-	if err := d.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	caughtUp(t, d)
 	if got := saved(t, d, file, text[:r.n]); got != text[:r.n] {
 		t.Errorf("reported %d bytes: %s", r.n, diff(got, text[:r.n]))
 	}
@@ -228,9 +226,7 @@ func TestClipboardIsPutBack(t *testing.T) {
 
 	big := strings.Repeat("0123456789 äöü 中文\n", 20000) // 480 KB: comes and goes in pieces
 	for _, old := range []string{"old text with é and 中", big} {
-		primary := "selected elsewhere"
 		clip(t, v.Env(), "clipboard", &old)
-		clip(t, v.Env(), "primary", &primary)
 		for range 2 { // the second time it is ours that is put back
 			wipe(t, d)
 			want := "x 日本 y\n😀 z 本\n"
@@ -242,10 +238,15 @@ func TestClipboardIsPutBack(t *testing.T) {
 				t.Errorf("the clipboard: %s", diff(got, old))
 			}
 		}
-		if got := clip(t, v.Env(), "primary", nil); got != primary {
-			// Control and a in wipe selects; only our own pasting must not.
-			t.Logf("the selection is %d bytes", len(got))
-		}
+	}
+
+	// What is selected elsewhere is left alone.
+	chord(t, d, Control, End)
+	selected := "selected elsewhere"
+	clip(t, v.Env(), "primary", &selected)
+	mustType(t, d, "中")
+	if got := clip(t, v.Env(), "primary", nil); got != selected {
+		t.Errorf("the selection is %q", got)
 	}
 
 	// Text too big for one piece.
@@ -277,10 +278,8 @@ func TestPasteIsNotTaken(t *testing.T) {
 func TestEditorTakesThePointer(t *testing.T) {
 	v := startDesk(t)
 	d := openDriver(t, v, true)
-	file := editor(t, v, d)
-	_ = file
+	editor(t, v, d)
 	ctx := t.Context()
-	chord(t, d, Command, "up") // nothing, but proves that the window manager eats no chord
 	var b strings.Builder
 	for i := range 120 {
 		fmt.Fprintf(&b, "line%03d alpha beta gamma\n", i)
@@ -304,22 +303,16 @@ func TestEditorTakesThePointer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.Sync(ctx); err != nil {
-			t.Fatal(err)
-		}
+		caughtUp(t, d)
 	}
-	click(Point{x + 20, y + 8}, 2)
-	if got := copied(); got != "line000" {
-		t.Errorf("a double click selected %q", got)
-	}
-
 	// Scroll down: the word under the same place is on a later line; up: the
 	// first again.
 	scroll := func(dy float64) {
 		t.Helper()
-		if err := errors.Join(d.Move(ctx, Point{x + 21, y + 9}), d.Scroll(ctx, 0, dy), d.Sync(ctx)); err != nil {
+		if err := errors.Join(d.Move(ctx, Point{x + 21, y + 9}), d.Scroll(ctx, 0, dy)); err != nil {
 			t.Fatal(err)
 		}
+		caughtUp(t, d)
 	}
 	wordHere := func() string {
 		// Away first, or this would be the third click.
@@ -327,6 +320,7 @@ func TestEditorTakesThePointer(t *testing.T) {
 		click(Point{x + 20, y + 8}, 2)
 		return copied()
 	}
+	eventually(t, "a double click selects the first word", func() bool { return wordHere() == "line000" })
 	scroll(530)
 	eventually(t, "scrolling down arrives at a later line", func() bool {
 		w := wordHere()
@@ -335,18 +329,21 @@ func TestEditorTakesThePointer(t *testing.T) {
 	scroll(-5300)
 	eventually(t, "scrolling up arrives at the first line", func() bool { return wordHere() == "line000" })
 
-	// A drag over two lines.
+	// A drag over a line; not from inside a selection, which would move that.
+	click(Point{x + 200, y + 100}, 1)
 	if err := errors.Join(d.Move(ctx, Point{x + 1, y + 8}), d.Button(ctx, Left, true, 1)); err != nil {
 		t.Fatal(err)
 	}
 	for i := 1; i <= 10; i++ {
-		if err := errors.Join(d.Move(ctx, Point{x + 1 + float64(i), y + 8 + 1.8*float64(i)}), d.Sync(ctx)); err != nil {
+		if err := errors.Join(d.Move(ctx, Point{x + 1 + float64(i), y + 8 + lineHeight/10.0*float64(i)})); err != nil {
 			t.Fatal(err)
 		}
+		caughtUp(t, d)
 	}
-	if err := errors.Join(d.Move(ctx, Point{x + 1, y + 8 + 18}), d.Button(ctx, Left, false, 1), d.Sync(ctx)); err != nil {
+	if err := errors.Join(d.Move(ctx, Point{x + 1, y + 8 + lineHeight}), d.Button(ctx, Left, false, 1)); err != nil {
 		t.Fatal(err)
 	}
+	caughtUp(t, d)
 	if got := copied(); got != "line000 alpha beta gamma\n" {
 		t.Errorf("the drag selected %q", got)
 	}
@@ -379,5 +376,49 @@ func BenchmarkXdotoolType1120(b *testing.B) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v: %s", err, out)
 		}
+	}
+}
+
+// TestPictureInClipboard keeps what is not text, too. The other programs are
+// clipboards of ours: xclip answers one question at a time and drops others.
+func TestPictureInClipboard(t *testing.T) {
+	v := startDesk(t)
+	d := openDriver(t, v, false)
+	editor(t, v, d)
+	ctx := t.Context()
+	clipboards := make([]*clipboard, 2)
+	for i := range clipboards {
+		k, err := openClipboard(ctx, v.Display())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(k.close)
+		clipboards[i] = k
+	}
+	owner, reader := clipboards[0], clipboards[1]
+	png, err := owner.conn.Atom(ctx, "image/png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, err := owner.conn.Atom(ctx, "application/x-numbers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := []content{
+		{png, png, 8, []byte(strings.Repeat("\x89PNG no text \x00\xff", 30000))},
+		{numbers, numbers, 32, []byte{1, 2, 3, 4, 5, 6, 7, 8}},
+	}
+	if err := owner.own(ctx, owner.atom.clipboard, held); err != nil {
+		t.Fatal(err)
+	}
+	mustType(t, d, "中")
+	for _, want := range held {
+		got, err := reader.convert(ctx, reader.atom.clipboard, want.target, keepBytes)
+		if err != nil || got.typ != want.typ || got.format != want.format || string(got.data) != string(want.data) {
+			t.Errorf("%d bytes of format %d now, were %d of %d: %v", len(got.data), got.format, len(want.data), want.format, err)
+		}
+	}
+	if _, err := reader.convert(ctx, reader.atom.clipboard, reader.atom.utf8, keepBytes); !errors.Is(err, errNotOffered) {
+		t.Errorf("the typed text is still there: %v", err)
 	}
 }

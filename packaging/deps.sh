@@ -17,6 +17,7 @@ have xmodmap x11-xserver-utils
 have scrot scrot
 have dbus-daemon dbus
 have git git
+have npm npm
 [ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
 [ -e /usr/include/stdlib.h ] || need="$need libc6-dev"
 [ -n "$need" ] || exit 0

@@ -400,6 +400,12 @@ func (t *Terminal) text(p *gate.Pending, word string) string {
 		for _, l := range arguments(r.Args) {
 			line("  %s", l)
 		}
+		if r.Extra != nil {
+			line("and sends along, beside the arguments:")
+			for _, l := range arguments(r.Extra) {
+				line("  %s", l)
+			}
+		}
 	}
 	if more > 0 {
 		line("(%d more wait after this.)", more)

@@ -95,7 +95,22 @@ func (r *run) perform(ctx context.Context) bridge.Answer {
 		r.notes = append(r.notes, "could not let go of everything: "+oneLine(err))
 		r.tool.log.Error().Err(err).Msg("input is still held after a batch")
 	}
-	return r.answer(r.look(ctx, r.acted() && ctx.Err() == nil))
+	s := r.look(ctx, r.acted() && ctx.Err() == nil)
+	if s.geo == nil {
+		r.unseen(ctx, s.err)
+	}
+	return r.answer(s)
+}
+
+// unseen ends a batch that was to show the screen and could not: what it did
+// stays done, but its screenshots were none.
+func (r *run) unseen(ctx context.Context, err error) {
+	for i := range r.entries {
+		if a := &r.batch.actions[i]; a.spec.typ == Screenshot && r.entries[i].Status == Executed {
+			r.entries[i].Status, r.entries[i].Summary = Refused, "not run: "+a.describe(false)
+			r.stop(ctx, i, err)
+		}
+	}
 }
 
 // lease waits for the desktop.

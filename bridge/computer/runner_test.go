@@ -534,6 +534,35 @@ func TestNothingToSee(t *testing.T) {
 	}
 }
 
+// A batch that was to look and saw nothing has failed, whatever it did besides.
+func TestScreenshotWithoutPicture(t *testing.T) {
+	for name, tt := range map[string]struct {
+		actions, statuses string
+		index             int
+	}{
+		"alone":       {`[{"type":"screenshot"}]`, "refused", 0},
+		"after input": {`[{"type":"move","x":1,"y":1},{"type":"screenshot"}]`, "executed refused", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.look()
+				r.screen.Before = func(context.Context, capture.Display, image.Rectangle) error {
+					if name == "after input" && len(r.driver.Lines()) == 0 {
+						return nil
+					}
+					return capture.ErrLocked
+				}
+				res := r.call(t.Context(), tt.actions)
+				r.ended(res, stop.Locked, tt.index, tt.statuses)
+				if res.StructuredContent.Picture != nil || !strings.Contains(res.Content[0].Text, "no screenshot: ") {
+					t.Errorf("a picture %v, and the text\n%s", res.StructuredContent.Picture, res.Content[0].Text)
+				}
+			})
+		})
+	}
+}
+
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(o *Options) { o.Config.BatchTimeoutMS = 60_000 })
@@ -653,7 +682,7 @@ func TestDisplayChangesMidBatch(t *testing.T) {
 		r.screen.SetDisplays()
 		r.driver.Before = nil
 		res = r.call(t.Context(), `[{"type":"screenshot"}]`)
-		if res.IsError || res.StructuredContent.Picture != nil || !strings.Contains(res.Content[0].Text, "display 0 does not exist now") {
+		if !res.IsError || res.StructuredContent.Picture != nil || !strings.Contains(res.Content[0].Text, "display 0 does not exist now") {
 			t.Errorf("without a display: %+v", res)
 		}
 	})

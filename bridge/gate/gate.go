@@ -37,6 +37,10 @@ type Request struct {
 	Host   string // the host that would run it; "drawbridge" for our own tool
 	Tool   string // the name as listed
 	Args   json.RawMessage
+	// Extra is an object of what else the call carries to the host beside its
+	// arguments: answers to a host's questions and the like. It is shown and
+	// bound like the arguments, but no rule reads it. Nil where there is nothing.
+	Extra json.RawMessage
 	// Default is for calls that no rule matches.
 	Default Default
 	// Preview, if set, makes what a graphical surface shows beside the
@@ -51,10 +55,10 @@ type Request struct {
 }
 
 // Hash binds an approval to exactly this call: who calls, what, and the
-// arguments byte for byte.
+// arguments, with whatever else goes to the host, byte for byte.
 func (r *Request) Hash() [32]byte {
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(r.Client), []byte(r.Host), []byte(r.Tool), r.Args} {
+	for _, part := range [][]byte{[]byte(r.Client), []byte(r.Host), []byte(r.Tool), r.Args, r.Extra} {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])

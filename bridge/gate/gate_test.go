@@ -572,6 +572,7 @@ func TestBoundToTheCall(t *testing.T) {
 		func(r *Request) { r.Client = "x" }, func(r *Request) { r.Host = "x" }, func(r *Request) { r.Tool = "x" },
 		func(r *Request) { r.Args = json.RawMessage(`{"command": "ls"}`) },
 		func(r *Request) { r.Client, r.Host = r.Client+r.Host[:1], r.Host[1:] },
+		func(r *Request) { r.Extra = json.RawMessage(`{"inputResponses":{}}`) },
 	} {
 		r := request()
 		change(r)

@@ -15,6 +15,7 @@ const (
 	CodeInternal           = -32603
 	CodeRefused            = -32000 // a check or a limit of ours, said in the message
 	CodeHeaderMismatch     = -32020 // an HTTP header and the body disagree
+	CodeMissingCapability  = -32021 // a host's: the client did not declare what the tool needs
 	CodeUnsupportedVersion = -32022 // data names the supported revisions
 )
 

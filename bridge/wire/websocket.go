@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -122,12 +123,13 @@ func refusal(body []byte) string {
 	return strings.TrimSpace(string(body))
 }
 
-// ReadFrame returns the next message. It returns io.EOF after a regular close.
+// ReadFrame returns the next message. It returns io.EOF after a regular close,
+// by either side.
 // A message over limit bytes gives *ErrTooLarge, and reading can go on.
 func (c *Conn) ReadFrame(limit int64) ([]byte, error) {
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
-		if websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway) {
+		if errors.Is(err, net.ErrClosed) || websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway) {
 			return nil, io.EOF
 		}
 		return nil, err

@@ -44,7 +44,7 @@ func (s *spawner) start(cmd *exec.Cmd) (*child, error) {
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	cmd.Stderr = &c.stderr
 	cmd.WaitDelay = time.Second // in case its own children keep stderr open
-	// TERM, not KILL: Xvfb then removes its socket and lock file.
+	// TERM, not KILL: Xvfb then removes its socket.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started := make(chan error)
 	s.starts <- func() { started <- cmd.Start() }

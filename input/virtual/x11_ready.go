@@ -33,8 +33,10 @@ func watchWM(ctx context.Context, display string) (wmReady, error) {
 	}
 	check, err := c.Atom(ctx, "_NET_SUPPORTING_WM_CHECK")
 	if err == nil {
-		err = c.Do(ctx, xproto.ChangeWindowAttributesChecked(c.Conn, c.Root,
-			xproto.CwEventMask, []uint32{xproto.EventMaskPropertyChange}).Check)
+		err = c.Do(ctx, func() error {
+			return xproto.ChangeWindowAttributesChecked(c.Conn, c.Root,
+				xproto.CwEventMask, []uint32{xproto.EventMaskPropertyChange}).Check()
+		})
 	}
 	if err != nil {
 		c.Close()

@@ -90,8 +90,6 @@ func Dial(ctx context.Context, display string, handle func(xgb.Event)) (*Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("connect to the X display %s: %w", addr, err)
 	}
-	deadline, _ := ctx.Deadline()
-	nc.SetDeadline(deadline)
 	unhook := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	cookie := findCookie(addr, nc.RemoteAddr())
 	xc, err := xgb.NewConnNet(&setupConn{Conn: nc, setup: setupRequest(cookie)})
@@ -151,7 +149,8 @@ func (c *Conn) Close() {
 // Await runs f, which makes requests on c and waits for their replies, and
 // returns what it returns; or earlier, when ctx ends or the server dies. f then
 // ends by itself as soon as the server answers or c is closed, so it must not
-// write to anything that its caller still uses.
+// write to anything that its caller still uses. The requests must be made inside
+// f: a server that reads nothing blocks them too.
 func Await[T any](ctx context.Context, c *Conn, f func() (T, error)) (T, error) {
 	type result struct {
 		v   T

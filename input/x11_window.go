@@ -1,0 +1,111 @@
+//go:build linux
+
+package input
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
+	"drawbridge/internal/x11"
+)
+
+// maxTitle is how much of a title is read, in units of four bytes: it is for
+// people, and any program may set it to anything.
+const maxTitle = 256
+
+func (d *x11Driver) Focused(ctx context.Context) (*Window, error) {
+	t, err := d.ping.focus(ctx)
+	if err == nil && t.class == "" {
+		return nil, nil
+	}
+	var w *Window
+	if err == nil {
+		w, err = d.describe(ctx, t.named)
+	}
+	if err != nil {
+		return nil, d.fail("name the window with the keyboard", err)
+	}
+	return w, nil
+}
+
+func (d *x11Driver) Under(ctx context.Context, p Point) (*Window, error) {
+	at, err := motion(p)
+	if err != nil {
+		return nil, err
+	}
+	// Down from the root, as far as the first window that names its program: the
+	// window manager's frames have no name.
+	found, err := x11.Await(ctx, d.conn, func() (xproto.Window, error) {
+		c, root := d.conn.Conn, d.conn.Root
+		for w := root; ; {
+			r, err := xproto.TranslateCoordinates(c, root, w, at.x, at.y).Reply()
+			if isServerError(err) || err == nil && r.Child == 0 {
+				return 0, nil
+			}
+			if err != nil {
+				return 0, err
+			}
+			w = r.Child
+			if class, err := classOf(c, w); class != "" || err != nil {
+				return w, err
+			}
+		}
+	})
+	var w *Window
+	if err == nil && found != 0 {
+		w, err = d.describe(ctx, found)
+	}
+	if err != nil {
+		return nil, d.fail("name the window under the pointer", err)
+	}
+	return w, nil
+}
+
+// describe reads a window's class and title.
+func (d *x11Driver) describe(ctx context.Context, w xproto.Window) (*Window, error) {
+	name, err := d.conn.Atom(ctx, "_NET_WM_NAME")
+	if err != nil {
+		return nil, err
+	}
+	return x11.Await(ctx, d.conn, func() (*Window, error) {
+		class, err := classOf(d.conn.Conn, w)
+		if class == "" || err != nil {
+			return nil, err
+		}
+		title, err := property(d.conn.Conn, w, name)
+		if len(title) == 0 && err == nil {
+			title, err = property(d.conn.Conn, w, xproto.AtomWmName)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &Window{App: class, Title: strings.ToValidUTF8(string(title), "\uFFFD")}, nil
+	})
+}
+
+// classOf reads the class of a window from its WM_CLASS property, which holds
+// the instance, zero, the class, zero. It waits for a reply, so runs inside Await.
+func classOf(c *xgb.Conn, w xproto.Window) (string, error) {
+	b, err := property(c, w, xproto.AtomWmClass)
+	parts := bytes.Split(b, []byte{0})
+	if err != nil || len(parts) < 2 {
+		return "", err
+	}
+	return strings.ToValidUTF8(string(parts[1]), "\uFFFD"), nil
+}
+
+// property reads a property; nothing when the window is gone or has none.
+func property(c *xgb.Conn, w xproto.Window, name xproto.Atom) ([]byte, error) {
+	p, err := xproto.GetProperty(c, false, w, name, xproto.GetPropertyTypeAny, 0, maxTitle).Reply()
+	if isServerError(err) {
+		return nil, nil
+	}
+	if err != nil || p.Format != 8 {
+		return nil, err
+	}
+	return p.Value, nil
+}

@@ -1,3 +1,0 @@
-#!/bin/sh
-set -eu
-exec "${GO:-go}" test -run '^$' -bench . ./...
