@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +53,7 @@ type agent struct {
 	tool    *computer.Tool
 	server  *bridge.Server
 	exposed exposure
+	pulse   ui.Pulse // told of every change that a person may want to see
 
 	reloading sync.Mutex // one reload at a time
 	mu        sync.Mutex // guards conf
@@ -104,6 +104,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		},
 		Exposed: a.exposed.allows, AllowedHosts: conf.AllowedHosts, AllowedOrigins: conf.AllowedOrigins,
 		Status:     a.fillStatus,
+		Changed:    a.pulse.Touch,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
 	})
 	return a, nil
@@ -202,7 +203,7 @@ func (a *agent) openGate() error {
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules,
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
-		Log: a.log,
+		Changed: a.pulse.Touch, Log: a.log,
 	})
 	a.onClose("gate", func() error { a.gate.Close(); return nil })
 	policy, err := readPolicy(a.conf.Config, rules)
@@ -299,6 +300,16 @@ func (a *agent) run(ctx context.Context) error {
 		a.server.Warn(warning)
 		a.log.Warn().Msg(warning)
 	}
+	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
+		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
+	})
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	a.onClose(bridge.EndpointFile, remove)
+	// After endpoint.json: who reaches this socket must not find the address of
+	// an agent that is dead.
 	ctl, err := control.Listen(a.dir, a.verbs(), a.log)
 	if err != nil {
 		ln.Close()
@@ -309,15 +320,8 @@ func (a *agent) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- a.server.Serve(ctx, ln) }()
 
-	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
-		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
-	})
-	if err != nil {
-		a.end(err)
-		return errors.Join(err, <-served)
-	}
-	a.onClose(bridge.EndpointFile, remove)
 	a.askAtTerminal(ctx)
+	a.openSurfaces(ctx)
 	a.log.Info().Str("url", bridge.URL(ln)).Str("backend", a.desk.Backend).Str("state", a.dir).Msg("serving")
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: fmt.Sprintf("agent started: version %s, backend %s", buildVersion(), a.desk.Backend)})
 
@@ -453,10 +457,7 @@ func (a *agent) verbs() map[string]control.Handler {
 			return s, nil
 		}),
 		verbPause: plain(func() (any, error) {
-			a.gate.Pause("the command line")
-			s := stopped{Paused: true, Stopped: a.server.StopRunning(&stop.Error{Reason: stop.Paused, Message: "everything was paused from the command line"})}
-			a.log.Warn().Int("stopped", s.Stopped).Msg("paused")
-			return s, nil
+			return a.pauseAll("the command line"), nil
 		}),
 		verbReload: plain(func() (any, error) { return a.reload() }),
 		verbTokens: plain(func() (any, error) { return nil, a.server.ReloadTokens() }),
@@ -464,6 +465,13 @@ func (a *agent) verbs() map[string]control.Handler {
 		verbRevoke: a.revokeRule,
 		verbDoctor: a.examine,
 	}
+}
+
+func (a *agent) pauseAll(by string) stopped {
+	a.gate.Pause(by)
+	s := stopped{Paused: true, Stopped: a.server.StopRunning(&stop.Error{Reason: stop.Paused, Message: "everything was paused from " + by})}
+	a.log.Warn().Int("stopped", s.Stopped).Msg("paused")
+	return s
 }
 
 func (a *agent) stopAll(reason stop.Reason, message string) stopped {

@@ -233,7 +233,11 @@ func (d *notifier) show(p *gate.Pending) error {
 			hints["image-data"] = dbus.MakeVariant(imageData(im))
 		}
 	}
-	id, err := d.notify(summary, body, notifyActions(&v), hints)
+	icon := "dialog-question"
+	if hints["image-data"].Value() != nil {
+		icon = "" // some daemons show one or the other
+	}
+	id, err := d.notify(icon, summary, body, notifyActions(&v), hints)
 	if err != nil {
 		return err
 	}
@@ -244,19 +248,19 @@ func (d *notifier) show(p *gate.Pending) error {
 	return nil
 }
 
-func (d *notifier) notify(summary, body string, actions []string, hints map[string]dbus.Variant) (id uint32, err error) {
+func (d *notifier) notify(icon, summary, body string, actions []string, hints map[string]dbus.Variant) (id uint32, err error) {
 	if d.markup {
 		body = escapeMarkup(body)
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, busTimeout)
 	defer cancel()
 	err = d.daemon.CallWithContext(ctx, notifyName+".Notify", 0,
-		"Drawbridge", uint32(0), "dialog-question", summary, body, actions, hints, int32(0)).Store(&id)
+		"Drawbridge", uint32(0), icon, summary, body, actions, hints, int32(0)).Store(&id)
 	return id, err
 }
 
 func (d *notifier) tell(text string) {
-	if _, err := d.notify("Drawbridge", Escape(text, 300), []string{}, map[string]dbus.Variant{}); err != nil {
+	if _, err := d.notify("dialog-information", "Drawbridge", Escape(text, 300), []string{}, map[string]dbus.Variant{}); err != nil {
 		d.o.Log.Warn().Err(err).Msg("a notification could not be shown")
 	}
 }
@@ -340,12 +344,8 @@ func (d *notifier) answer(u *notified, action string) {
 func notifyText(p *Prompt) (summary, body string) {
 	var b strings.Builder
 	lines := func(all []string) {
-		for i, l := range all {
-			if i == notifyLines-1 && len(all) > notifyLines {
-				fmt.Fprintf(&b, "… %s\n", plural(len(all)-i, "more line"))
-				return
-			}
-			b.WriteString(cut(l, 100) + "\n")
+		for _, l := range condensed(all, notifyLines) {
+			b.WriteString(l + "\n")
 		}
 	}
 	switch p.Kind {
@@ -355,8 +355,11 @@ func notifyText(p *Prompt) (summary, body string) {
 		return "A page asks to answer for you", "If you opened it: which number does it show?"
 	case gate.AskAccept:
 		summary = "Allow more than before?"
-		for _, it := range p.Items {
-			lines([]string{Escape(it, 200)})
+		for _, it := range p.Items[:min(len(p.Items), notifyLines)] {
+			b.WriteString(Escape(it, 200) + "\n")
+		}
+		if n := len(p.Items) - notifyLines; n > 0 {
+			fmt.Fprintf(&b, "and %s, see the tray's menu or the terminal\n", plural(n, "more change"))
 		}
 	default:
 		summary = fmt.Sprintf("%s wants to run %s", Escape(p.Client, 40), Escape(p.Tool, 40))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"drawbridge/bridge/gate"
 )
@@ -172,12 +173,8 @@ func answers(p *Prompt) []Item {
 		line("You allowed it; the screen around its targets has changed since")
 	}
 	line(fmt.Sprintf("%s runs %s of %s", Escape(p.Client, 40), Escape(p.Tool, 40), Escape(p.Host, 40)))
-	for i, l := range p.Args[:min(len(p.Args), mostLined)] {
-		if i == mostLined-1 && len(p.Args) > mostLined {
-			line(fmt.Sprintf("… %s, see Details", plural(len(p.Args)-i, "more line")))
-			break
-		}
-		line(cut(l, 80))
+	for _, l := range condensed(p.Args, mostLined) {
+		line(l)
 	}
 	if p.Offers(gate.Always) {
 		line("Always would write the rule " + Escape(p.Rule, 200))
@@ -255,11 +252,55 @@ func copies() Item {
 	return it
 }
 
+// condensed puts what is short between brackets into one line, leaves out the
+// lines that are nothing but brackets, and what does not fit into most lines.
+func condensed(lines []string, most int) []string {
+	const short = 72
+	var all []string
+	var open []int // where a bracket opens in all
+	for _, l := range lines {
+		all = append(all, l)
+		t := strings.TrimSpace(l)
+		switch {
+		case opens(t):
+			open = append(open, len(all)-1)
+		case len(open) > 0 && closes(t):
+			at := open[len(open)-1]
+			open = open[:len(open)-1]
+			joined := strings.TrimRight(all[at], " ")
+			for _, inner := range all[at+1:] {
+				inner = strings.TrimSpace(inner)
+				if !opens(joined) && !closes(inner) {
+					joined += " "
+				}
+				joined += inner
+			}
+			if utf8.RuneCountInString(joined) <= short {
+				all = append(all[:at], joined)
+			}
+		}
+	}
+	var out []string
+	for _, l := range all {
+		if strings.Trim(l, " {}[],") != "" || len(all) == 1 {
+			out = append(out, cut(l, 80))
+		}
+	}
+	if n := len(out) - most + 1; n > 1 {
+		out = append(out[:most-1], fmt.Sprintf("… %s, see Details", plural(n, "more line")))
+	}
+	return out
+}
+
+func opens(line string) bool { return strings.HasSuffix(line, "{") || strings.HasSuffix(line, "[") }
+
+func closes(line string) bool { return strings.HasPrefix(line, "}") || strings.HasPrefix(line, "]") }
+
 // oneLine puts lines of arguments into one. They are escaped already.
 func oneLine(lines []string, max int) string {
-	trimmed := make([]string, len(lines))
-	for i, l := range lines {
-		trimmed[i] = strings.TrimSpace(l)
+	var trimmed []string
+	for _, l := range condensed(lines, mostLines) {
+		trimmed = append(trimmed, strings.TrimSpace(l))
 	}
 	return cut(strings.Join(trimmed, " "), max)
 }
@@ -267,7 +308,7 @@ func oneLine(lines []string, max int) string {
 // cut leaves out the middle of a text that is escaped already.
 func cut(s string, max int) string {
 	r := []rune(s)
-	if len(r) <= max {
+	if len(r) <= max+len("⟨… 99 left out …⟩") { // to leave out less would be longer
 		return s
 	}
 	head := max - max/3

@@ -168,6 +168,27 @@ func TestMenuOffersEveryVerdict(t *testing.T) {
 	}
 }
 
+func TestCondensed(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	for _, tt := range []struct{ in, want string }{
+		{``, "(no arguments)"},
+		{`{}`, "{}"},
+		{`{"a":1}`, `{"a": 1}`},
+		{`{"actions":[{"type":"click","x":1},{"type":"drag","path":[[1,2],[3,4]]}]}`, "  \"actions\": [\n    {\"type\": \"click\", \"x\": 1},\n    {\"type\": \"drag\", \"path\": [[1, 2], [3, 4]]}"},
+		{`{"actions":[{"type":"click","x":1},{"type":"type","text":"` + long[:50] + `"}]}`,
+			"  \"actions\": [\n    {\"type\": \"click\", \"x\": 1},\n      \"type\": \"type\",\n      \"text\": \"" + long[:50] + "\""},
+		{`["` + long + `","{","}"]`, `  "` + long + "\",\n  \"{\",\n  \"}\""},
+	} {
+		got := strings.Join(condensed(arguments([]byte(tt.in)), 10), "\n")
+		if got != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.in, got, tt.want)
+		}
+	}
+	if got := condensed(arguments([]byte("["+strings.Repeat(`"`+long+`",`, 20)+"1]")), 5); len(got) != 5 || got[4] != "… 17 more lines, see Details" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestRoughly(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Millisecond: "15 s left", 15 * time.Second: "15 s left", 16 * time.Second: "30 s left",

@@ -30,7 +30,7 @@ type sniTray struct {
 }
 
 // NewRenderer makes the platform's status item. changed is called when Hosted
-// becomes another.
+// becomes another; at first it is false.
 func NewRenderer(log zerolog.Logger, changed func()) Renderer {
 	return &sniTray{log: log, changed: changed, views: make(chan View, 1), quit: make(chan struct{})}
 }
@@ -52,6 +52,9 @@ func (r *sniTray) Start(v View, clicks chan<- Click) error {
 	r.end = end
 	start()
 	r.ended.Go(func() { d.run(r.views, r.quit, clicks) })
+	if host.Hosted() {
+		r.changed()
+	}
 	return nil
 }
 

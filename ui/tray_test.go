@@ -126,6 +126,12 @@ func (a *gateAgent) Do(v Verb, arg string) error {
 	return nil
 }
 
+func (a *gateAgent) deeds() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.done)
+}
+
 func (a *gateAgent) Tell(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -255,7 +261,7 @@ func TestTrayVerbs(t *testing.T) {
 		r.click(t, time.Now(), "Copy client configuration", "goose")
 		r.click(t, time.Now(), "Run doctor")
 		synctest.Wait()
-		if fmt.Sprint(a.done) != "[pause activity copygoose doctor]" || fmt.Sprint(a.told) != "[no doctor here]" {
+		if fmt.Sprint(a.deeds()) != "[pause activity copygoose doctor]" || fmt.Sprint(a.told) != "[no doctor here]" {
 			t.Errorf("%v, told %v", a.done, a.told)
 		}
 	})
