@@ -55,9 +55,14 @@ type agent struct {
 	exposed exposure
 	pulse   ui.Pulse // told of every change that a person may want to see
 
+	activity *ui.Activity
+	previews ui.Previews
+	history  ui.History
+
 	reloading sync.Mutex // one reload at a time
-	mu        sync.Mutex // guards conf
+	mu        sync.Mutex // guards conf and url
 	conf      *config.Loaded
+	url       string // of the endpoint; empty before it serves
 
 	undo []func() // what close does, in the order in which it was begun
 }
@@ -95,6 +100,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, Journal: a.journal, Log: log,
 	})
 	a.onClose("computer", func() error { a.tool.Close(); return nil })
+	a.newActivity(ctx)
 	l := conf.Limits
 	a.server = bridge.New(bridge.Options{
 		Log: log, Version: buildVersion(), Sources: []bridge.Source{a.tool}, Gate: a.gate, Audit: a.audit, Tokens: tokens,
@@ -105,6 +111,8 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Exposed: a.exposed.allows, AllowedHosts: conf.AllowedHosts, AllowedOrigins: conf.AllowedOrigins,
 		Status:     a.fillStatus,
 		Changed:    a.pulse.Touch,
+		Ended:      a.history.Add,
+		Activity:   a.activity,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
 	})
 	return a, nil
@@ -308,6 +316,9 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.onClose(bridge.EndpointFile, remove)
+	a.mu.Lock()
+	a.url = bridge.URL(ln)
+	a.mu.Unlock()
 	// After endpoint.json: who reaches this socket must not find the address of
 	// an agent that is dead.
 	ctl, err := control.Listen(a.dir, a.verbs(), a.log)
@@ -459,11 +470,12 @@ func (a *agent) verbs() map[string]control.Handler {
 		verbPause: plain(func() (any, error) {
 			return a.pauseAll("the command line"), nil
 		}),
-		verbReload: plain(func() (any, error) { return a.reload() }),
-		verbTokens: plain(func() (any, error) { return nil, a.server.ReloadTokens() }),
-		verbRules:  plain(func() (any, error) { return a.rules(), nil }),
-		verbRevoke: a.revokeRule,
-		verbDoctor: a.examine,
+		verbReload:   plain(func() (any, error) { return a.reload() }),
+		verbTokens:   plain(func() (any, error) { return nil, a.server.ReloadTokens() }),
+		verbActivity: plain(func() (any, error) { return nil, a.openActivity() }),
+		verbRules:    plain(func() (any, error) { return a.rules(), nil }),
+		verbRevoke:   a.revokeRule,
+		verbDoctor:   a.examine,
 	}
 }
 

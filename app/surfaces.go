@@ -23,10 +23,9 @@ import (
 // and notifications.
 type surfaces struct {
 	*agent
-	ctx      context.Context // of the running agent
-	previews ui.Previews
-	notes    *ui.Notifications
-	ended    sync.WaitGroup
+	ctx   context.Context // of the running agent
+	notes *ui.Notifications
+	ended sync.WaitGroup
 }
 
 var _ ui.Agent = (*surfaces)(nil)
@@ -54,7 +53,7 @@ func (a *agent) openSurfaces(ctx context.Context) {
 		_ = a.gate.OfferResume() // nothing is paused, as a rule
 	}
 	s.notes = ui.NewNotifications(ui.NotificationOptions{
-		Preview: s.previews.Small, Injected: a.tool.LastEvent, Log: a.log,
+		Preview: a.previews.Small, Details: func() { s.tried(s.openActivity()) }, Injected: a.tool.LastEvent, Log: a.log,
 		Changed: func() { offer(s.notes, &notesOnce) },
 	})
 	var tray *ui.Tray
@@ -140,6 +139,8 @@ func (s *surfaces) Do(v ui.Verb, arg string) error {
 		s.pauseAll("the tray")
 	case ui.VerbResume:
 		return s.gate.OfferResume()
+	case ui.VerbActivity:
+		return s.openActivity()
 	case ui.VerbCopy:
 		return s.copyConfig(arg)
 	case ui.VerbDoctor:
@@ -153,6 +154,14 @@ func (s *surfaces) Do(v ui.Verb, arg string) error {
 		return fmt.Errorf("this agent knows no %q", v)
 	}
 	return nil
+}
+
+// tried tells the person what did not work.
+func (s *surfaces) tried(err error) {
+	if err != nil {
+		s.log.Warn().Err(err).Msg("tray")
+		s.Tell(err.Error())
+	}
 }
 
 // diagnosis is a doctor's report in a sentence or two.

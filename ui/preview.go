@@ -21,6 +21,9 @@ const (
 // Previews makes the picture of each prompt once, so that all surfaces show the
 // same, and no surface's own window is in it. The zero Previews works.
 type Previews struct {
+	// Made, if set, is told of each picture and the call that it belongs to.
+	Made func(callID string, png []byte)
+
 	mu  sync.Mutex // guards all
 	all map[*gate.Pending]*preview
 }
@@ -57,6 +60,9 @@ func (v *Previews) PNG(ctx context.Context, p *gate.Pending) []byte {
 		defer cancel()
 		if data, err := p.Request.Preview(ctx); err == nil {
 			e.png = data
+			if v.Made != nil {
+				v.Made(p.Request.ID, data)
+			}
 		}
 	})
 	return e.png
