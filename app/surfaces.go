@@ -47,7 +47,10 @@ func (a *agent) openSurfaces(ctx context.Context) {
 		if !surface.Ready() {
 			return
 		}
-		once.Do(func() { a.gate.AddSurface(surface) })
+		once.Do(func() {
+			a.gate.AddSurface(surface)
+			a.log.Info().Str("surface", surface.Name()).Msg("a person can be asked")
+		})
 		// What waited for somebody to be asked.
 		a.gate.OfferAccept()
 		_ = a.gate.OfferResume() // nothing is paused, as a rule

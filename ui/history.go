@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	mostFinished  = 30
-	historyBytes  = 8 << 20 // of pictures, as they came
-	finishedText  = 4000    // characters of what a call answered
-	finishedLines = 40
+	mostFinished = 30
+	historyBytes = 8 << 20 // of pictures, as they came
+	finishedText = 4000    // bytes of what a call answered
 )
 
 // Finished is one call that ended.

@@ -252,9 +252,24 @@ func copies() Item {
 	return it
 }
 
-// condensed puts what is short between brackets into one line, leaves out the
-// lines that are nothing but brackets, and what does not fit into most lines.
+// condensed is joined without the lines that are nothing but brackets, and
+// without what does not fit into most lines.
 func condensed(lines []string, most int) []string {
+	all := joined(lines)
+	var out []string
+	for _, l := range all {
+		if strings.Trim(l, " {}[],") != "" || len(all) == 1 {
+			out = append(out, cut(l, 80))
+		}
+	}
+	if n := len(out) - most + 1; n > 1 {
+		out = append(out[:most-1], fmt.Sprintf("… %s, see Details", plural(n, "more line")))
+	}
+	return out
+}
+
+// joined puts what is short between brackets into one line.
+func joined(lines []string) []string {
 	const short = 72
 	var all []string
 	var open []int // where a bracket opens in all
@@ -267,29 +282,20 @@ func condensed(lines []string, most int) []string {
 		case len(open) > 0 && closes(t):
 			at := open[len(open)-1]
 			open = open[:len(open)-1]
-			joined := strings.TrimRight(all[at], " ")
+			one := strings.TrimRight(all[at], " ")
 			for _, inner := range all[at+1:] {
 				inner = strings.TrimSpace(inner)
-				if !opens(joined) && !closes(inner) {
-					joined += " "
+				if !opens(one) && !closes(inner) {
+					one += " "
 				}
-				joined += inner
+				one += inner
 			}
-			if utf8.RuneCountInString(joined) <= short {
-				all = append(all[:at], joined)
+			if utf8.RuneCountInString(one) <= short {
+				all = append(all[:at], one)
 			}
 		}
 	}
-	var out []string
-	for _, l := range all {
-		if strings.Trim(l, " {}[],") != "" || len(all) == 1 {
-			out = append(out, cut(l, 80))
-		}
-	}
-	if n := len(out) - most + 1; n > 1 {
-		out = append(out[:most-1], fmt.Sprintf("… %s, see Details", plural(n, "more line")))
-	}
-	return out
+	return all
 }
 
 func opens(line string) bool { return strings.HasSuffix(line, "{") || strings.HasSuffix(line, "[") }

@@ -76,7 +76,7 @@ func newPageState(s *State, a PageAgent, h *History, now time.Time) *pageState {
 		x := pageFinished{
 			pageCall: pageCall{f.ID, callTitle(f.Client, f.Tool, f.Host), f.Began.UnixMilli()},
 			Outcome:  Escape(f.Outcome, 100), MS: f.MS, Before: f.before != nil, After: f.after != "",
-			Lines: condensed(arguments(f.Args), finishedLines), Text: []string{},
+			Lines: joined(arguments(f.Args)), Text: []string{},
 		}
 		for _, l := range strings.Split(f.Text, "\n") {
 			x.Text = append(x.Text, Escape(l, longest))
@@ -111,7 +111,7 @@ func callTitle(client, tool, host string) string {
 
 func newPagePrompt(p *gate.Pending, now time.Time) pagePrompt {
 	q := NewPrompt(p, now)
-	v := pagePrompt{ID: q.ID, Again: q.Again, Native: q.Kind != gate.AskCall, Lines: q.Args, Answers: []pageAnswer{}}
+	v := pagePrompt{ID: q.ID, Again: q.Again, Native: q.Kind != gate.AskCall, Lines: joined(q.Args), Answers: []pageAnswer{}}
 	if !p.Deadline.IsZero() {
 		v.Deadline = p.Deadline.UnixMilli()
 	}
