@@ -6,7 +6,10 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 DESKTOP ?= simulated
 
-.PHONY: demo run build test conformance ci bench lint darwin fuzz deps clean
+# Real programs that are attached as hosts; omp takes 1.5 GB.
+HOSTS   ?= pi omp servers
+
+.PHONY: demo run build test conformance ci bench lint darwin fuzz deps hosts clean
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -27,6 +30,12 @@ ci: lint darwin test ## what must be green before anything lands
 
 bench: deps ## the figures of the README, as ratios measured in one run
 	$(GO) run ./packaging/bench
+
+fuzz: ## every fuzz target for FUZZTIME (30s) each
+	packaging/fuzz.sh
+
+hosts: ## real omp, pi and MCP servers from npm, attached and called
+	DRAWBRIDGE_TEST_HOSTS="$(HOSTS)" $(GO) test -count=1 -v -timeout 20m ./packaging/hosts
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt would change: $$out"; exit 1; fi

@@ -22,6 +22,7 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/host"
 	"drawbridge/bridge/private"
 	"drawbridge/bridge/stop"
 	"drawbridge/bridge/token"
@@ -51,6 +52,7 @@ type agent struct {
 	lease   *gate.Lease
 	gate    *gate.Gate
 	tool    *computer.Tool
+	hosts   *host.Set
 	server  *bridge.Server
 	exposed exposure
 	pulse   ui.Pulse // told of every change that a person may want to see
@@ -100,10 +102,26 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, Journal: a.journal, Log: log,
 	})
 	a.onClose("computer", func() error { a.tool.Close(); return nil })
+	if a.hosts, err = host.NewSet(host.Options{
+		Log: log, Version: buildVersion(), Main: conf.MainHost, Hosts: conf.Hosts,
+		Note: func(r audit.Record) { // a host that asks is one
+			a.audit.Append(r)
+			a.pulse.Touch()
+		},
+		Changed: func() { // not before Start
+			a.server.ToolsChanged()
+			a.pulse.Touch()
+		},
+		Reserved: func(name, _ string) bool { return hasHostToken(tokens, name) },
+		Trusted:  a.gate.TrustHint,
+	}); err != nil {
+		return nil, err
+	}
+	a.onClose("hosts", func() error { a.hosts.Close(); return nil })
 	a.newActivity(ctx)
 	l := conf.Limits
 	a.server = bridge.New(bridge.Options{
-		Log: log, Version: buildVersion(), Sources: []bridge.Source{a.tool}, Gate: a.gate, Audit: a.audit, Tokens: tokens,
+		Log: log, Version: buildVersion(), Sources: []bridge.Source{a.tool}, Hosts: a.hosts, Gate: a.gate, Audit: a.audit, Tokens: tokens,
 		Limits: bridge.Limits{
 			Connections: l.Connections, ConnectionsPerClient: l.ConnectionsPerClient, CallsPerConnection: l.CallsPerConnection,
 			FrameBytes: l.FrameBytes, ResultBytesWS: l.ResultBytesWebsocket, ResultBytesHTTP: l.ResultBytesHTTP, QueueBytes: l.QueueBytes,
@@ -116,6 +134,13 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
 	})
 	return a, nil
+}
+
+// hasHostToken tells whether a host's token has this name: no other token's
+// session may be called so.
+func hasHostToken(tokens *token.Store, name string) bool {
+	all, err := tokens.List()
+	return err != nil || slices.ContainsFunc(all, func(e token.Entry) bool { return e.Role == token.Host && e.Name == name })
 }
 
 func (a *agent) onClose(what string, do func() error) {
@@ -241,6 +266,12 @@ func readPolicy(c config.Config, rules gate.RulesFile) (gate.Policy, error) {
 		}
 		p.AllowedActions[client] = names
 	}
+	for name, h := range c.Hosts {
+		if h.TrustHints {
+			p.TrustHints = append(p.TrustHints, name)
+		}
+	}
+	slices.Sort(p.TrustHints)
 	narrow("", c.Computer.AllowedActions)
 	for name, client := range c.Clients {
 		narrow(name, client.AllowedActions)
@@ -327,6 +358,7 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.onClose("control socket", ctl.Close)
+	a.hosts.Start()
 	// Told to end before it began to serve, the server closes the listener too.
 	served := make(chan error, 1)
 	go func() { served <- a.server.Serve(ctx, ln) }()
@@ -378,6 +410,8 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	}
 	st.Pending, _ = a.gate.Quiet()
 	_, st.Paused = a.gate.Paused()
+	st.Hosts = a.hosts.Status()
+	st.Warnings = append(st.Warnings, a.hosts.Warnings()...)
 	// Nothing here calls models or keeps hosts from calling theirs.
 	st.HostLLM = "allow"
 	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
@@ -430,6 +464,9 @@ func (a *agent) reload() (reloaded, error) {
 	}
 	if !reflect.DeepEqual(before, a.gate.Rules()) {
 		r.Changed = append(r.Changed, rulesName)
+	}
+	if err := a.hosts.Configure(next.MainHost, next.Hosts); err != nil {
+		return reloaded{}, err // checked when it was read
 	}
 	a.exposed.set(next.Config)
 	a.tool.SetConfig(toolConfig(next.Config))

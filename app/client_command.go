@@ -41,7 +41,7 @@ text says TOKEN in its place. The client ` + token.DefaultName + ` needs none.`,
 		},
 		&cobra.Command{
 			Use: "revoke NAME", Short: "Make a client's token worthless, and drop its connections", Args: exactArgs(1),
-			RunE: c.revokeClient,
+			RunE: func(cmd *cobra.Command, args []string) error { return c.revoke(cmd, args[0], token.Client) },
 		},
 	)
 	return cmd
@@ -187,16 +187,17 @@ func (c *cli) listClients() error {
 	return w.Flush()
 }
 
-func (c *cli) revokeClient(cmd *cobra.Command, args []string) error {
+// revoke makes a client's or a host's token worthless.
+func (c *cli) revoke(cmd *cobra.Command, name string, role token.Role) error {
 	store, err := c.tokens()
 	if err != nil {
 		return err
 	}
-	if err := store.Revoke(args[0], token.Client); err != nil {
+	if err := store.Revoke(name, role); err != nil {
 		return err
 	}
 	// The agent sees the file's change with the next request of anybody; telling
-	// it drops the client's open connections at once.
+	// it drops the open connections at once.
 	var dropped bool
 	switch err := c.ask(cmd, verbTokens, nil, nil); {
 	case err == nil:
@@ -205,8 +206,8 @@ func (c *cli) revokeClient(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("the token is revoked, but the running agent could not be told to drop connections: %w", err)
 	}
 	if c.flags.json {
-		return c.printJSON(map[string]any{"revoked": args[0], "dropped": dropped})
+		return c.printJSON(map[string]any{"revoked": name, "dropped": dropped})
 	}
-	_, err = fmt.Fprintf(c.out, "revoked %s\n", args[0])
+	_, err = fmt.Fprintf(c.out, "revoked %s\n", name)
 	return err
 }

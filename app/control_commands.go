@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drawbridge/bridge"
+	"drawbridge/ui"
 )
 
 // The verbs of the control socket. All are neutral or tightening.
@@ -71,6 +72,9 @@ func writeStatus(w io.Writer, st bridge.Status) error {
 	}
 	for _, h := range st.Hosts {
 		fmt.Fprintf(t, "host\t%s: %s, %s, %d tools\n", h.Name, h.Kind, h.State, h.Tools)
+		for call, what := range h.Asking {
+			fmt.Fprintf(t, "\tit asks somebody itself about call %s: %s\n", call, ui.Escape(what, 200))
+		}
 	}
 	for _, warning := range st.Warnings {
 		fmt.Fprintf(t, "warning\t%s\n", warning)

@@ -47,7 +47,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused,
 	})
 	root.AddCommand(
 		c.runCommand(), c.doctorCommand(), c.toolsCommand(), c.callCommand(), c.connectCommand(),
-		c.clientCommand(), c.rulesCommand(), c.statusCommand(),
+		c.clientCommand(), c.hostCommand(), c.rulesCommand(), c.statusCommand(),
 		c.stopCommand(), c.pauseCommand(), c.reloadCommand(), c.activityCommand(),
 		c.auditCommand(), c.configCommand(), c.versionCommand(),
 	)

@@ -17,10 +17,20 @@ import (
 
 	"drawbridge/bridge"
 	"drawbridge/bridge/control"
+	"drawbridge/bridge/host/hosttest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"drawbridge": main})
+	testscript.Main(m, map[string]func(){"drawbridge": main, "toolhost": toolHost})
+}
+
+// toolHost is a program that speaks MCP on stdio, for scripts to have as a host.
+func toolHost() {
+	s := &hosttest.Server{}
+	s.SetTools(`{"name":"greet","description":"Says hello","inputSchema":{"type":"object"},"x-vendor":9007199254740993}`)
+	if err := s.ServeStdio(os.Stdin, os.Stdout); err != nil {
+		os.Exit(1)
+	}
 }
 
 // TestScripts runs the command itself as a person would, against agents in
@@ -44,6 +54,7 @@ func TestScripts(t *testing.T) {
 			"serving":     cmdServing,
 			"signal":      cmdSignal,
 			"within":      cmdWithin,
+			"eventually":  cmdEventually,
 			"picture":     cmdPicture,
 			"noprocess":   cmdNoProcess,
 			"killprocess": cmdKillProcess,
@@ -119,6 +130,22 @@ func cmdWithin(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if (err == nil) == neg {
 		ts.Fatalf("ended with %v", err)
+	}
+}
+
+// eventually COMMAND runs a command again and again until it succeeds.
+func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: eventually COMMAND [ARG…]")
+	}
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("tried for a minute: %v", err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -111,7 +112,11 @@ func (a *agent) uiState() ui.State {
 		v.Clients = append(v.Clients, ui.Client{Name: c.Name, Connections: c.Connections, Calls: c.Calls})
 	}
 	for _, h := range st.Hosts {
-		v.Hosts = append(v.Hosts, ui.Host{Name: h.Name, Kind: h.Kind, State: h.State, Tools: h.Tools})
+		var asking []string
+		for _, call := range slices.Sorted(maps.Keys(h.Asking)) {
+			asking = append(asking, h.Asking[call])
+		}
+		v.Hosts = append(v.Hosts, ui.Host{Name: h.Name, Kind: h.Kind, State: h.State, Tools: h.Tools, Asking: strings.Join(asking, "; ")})
 	}
 	for _, c := range a.server.Calls() {
 		if c.Running && !slices.Contains(v.Working, c.Client) {

@@ -97,6 +97,9 @@ type HostStatus struct {
 	Kind  string `json:"kind"`
 	State string `json:"state"`
 	Tools int    `json:"tools"`
+	// Reason says why it is down, Asking what it itself asks somebody, by call.
+	Reason string            `json:"reason,omitempty"`
+	Asking map[string]string `json:"asking,omitempty"`
 }
 
 // ClientStatus is one entry of /status.clients.

@@ -29,13 +29,13 @@ type Listed struct {
 func (s *Server) catalogue(client string) iter.Seq[Listed] {
 	return func(yield func(Listed) bool) {
 		var taken map[string]bool
-		if len(s.opts.Sources) > 1 {
+		if len(s.opts.Sources) > 1 || s.opts.Hosts != nil {
 			taken = make(map[string]bool)
 			for _, name := range ownTools {
 				taken[name] = true
 			}
 		}
-		for _, source := range s.opts.Sources {
+		for _, source := range s.sources() {
 			host := source.Name()
 			for _, tool := range source.Tools(client) {
 				name := tool.Name
@@ -77,8 +77,18 @@ func (s *Server) Catalogue(client string) []Listed {
 	return all
 }
 
-// lookup finds a tool by its listed name.
+// lookup finds a tool by its listed name. Hosts may have many thousands, so they
+// are asked first whose it is.
 func (s *Server) lookup(client, name string) (Listed, bool) {
+	if s.opts.Hosts != nil {
+		if source, tool, ok := s.opts.Hosts.Find(name); ok {
+			host := source.Name()
+			if s.opts.Exposed != nil && !s.opts.Exposed(client, host, name) {
+				return Listed{}, false
+			}
+			return Listed{Name: name, Host: host, source: source, tool: tool}, true
+		}
+	}
 	for l := range s.catalogue(client) {
 		if l.Name == name {
 			return l, true

@@ -19,6 +19,7 @@ import (
 // not exist, which only a valid token gets to know.
 var routes = map[string]token.Role{
 	"/mcp":    token.Client,
+	"/host":   token.Host,
 	"/status": token.Client,
 }
 

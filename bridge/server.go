@@ -38,6 +38,7 @@ type Options struct {
 	Log     zerolog.Logger
 	Version string
 	Sources []Source // in the order in which their tools are listed
+	Hosts   Hosts    // listed after them; nil: none
 	Gate    Gate
 	Audit   Auditor
 	Tokens  *token.Store
@@ -157,6 +158,8 @@ func (s *Server) Handler() http.Handler {
 			s.opts.Activity.ServeHTTP(w, r)
 		case r.URL.Path == "/status":
 			s.serveStatus(w, r)
+		case r.URL.Path == "/host":
+			s.serveHost(w, r)
 		case websocket.IsWebSocketUpgrade(r):
 			s.serveWebsocket(w, r)
 		default:
@@ -315,7 +318,10 @@ func (s *Server) admit(l link) *wire.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := l.entry().Name
-	c := s.client(name)
+	c := &ClientStatus{} // a host is no client, and has a name of its own kind
+	if l.entry().Role != token.Host {
+		c = s.client(name)
+	}
 	switch {
 	case s.closing:
 		return wire.Errorf(wire.CodeRefused, "Drawbridge is ending")
@@ -335,7 +341,9 @@ func (s *Server) release(l link) {
 	defer s.mu.Unlock()
 	if _, ok := s.links[l]; ok {
 		delete(s.links, l)
-		s.client(l.entry().Name).Connections--
+		if l.entry().Role != token.Host {
+			s.client(l.entry().Name).Connections--
+		}
 		s.opts.Changed()
 	}
 	if s.closing && len(s.links) == 0 {
@@ -358,7 +366,7 @@ func (s *Server) newConnID() string {
 }
 
 func (s *Server) connClosed(c Caller) {
-	for _, source := range s.opts.Sources {
+	for _, source := range s.sources() {
 		if o, ok := source.(ConnObserver); ok {
 			o.ConnClosed(c)
 		}

@@ -8,25 +8,28 @@ import (
 	"drawbridge/bridge"
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/host"
 )
 
 // Config is everything that a person can set. The zero value is not usable;
 // start from [Default].
 type Config struct {
-	Listen         string            `yaml:"listen"`
-	AllowedHosts   []string          `yaml:"allowed_hosts"`
-	AllowedOrigins []string          `yaml:"allowed_origins"`
-	AllowXWayland  bool              `yaml:"allow_xwayland"`
-	Computer       computer.Config   `yaml:"computer"`
-	Virtual        Virtual           `yaml:"virtual"`
-	Clients        map[string]Client `yaml:"clients"`
-	Expose         []string          `yaml:"expose"`
-	Hide           []string          `yaml:"hide"`
-	Rules          []gate.Rule       `yaml:"rules"`
-	Approvals      Approvals         `yaml:"approvals"`
-	Limits         Limits            `yaml:"limits"`
-	Audit          Audit             `yaml:"audit"`
-	Log            Log               `yaml:"log"`
+	Listen         string                 `yaml:"listen"`
+	AllowedHosts   []string               `yaml:"allowed_hosts"`
+	AllowedOrigins []string               `yaml:"allowed_origins"`
+	AllowXWayland  bool                   `yaml:"allow_xwayland"`
+	Computer       computer.Config        `yaml:"computer"`
+	Virtual        Virtual                `yaml:"virtual"`
+	Clients        map[string]Client      `yaml:"clients"`
+	Expose         []string               `yaml:"expose"`
+	Hide           []string               `yaml:"hide"`
+	Rules          []gate.Rule            `yaml:"rules"`
+	Hosts          map[string]host.Config `yaml:"hosts"`
+	MainHost       string                 `yaml:"main_host"`
+	Approvals      Approvals              `yaml:"approvals"`
+	Limits         Limits                 `yaml:"limits"`
+	Audit          Audit                  `yaml:"audit"`
+	Log            Log                    `yaml:"log"`
 }
 
 // Client narrows the global settings for one client.
@@ -86,6 +89,7 @@ func Default() Config {
 		Expose:         []string{"*"},
 		Hide:           []string{},
 		Rules:          []gate.Rule{},
+		Hosts:          map[string]host.Config{},
 		Approvals:      Approvals{Deadline: 2 * time.Minute, MaxPendingPerClient: 8, CoolDown: 10 * time.Second},
 		Limits: Limits{
 			Connections: l.Connections, ConnectionsPerClient: l.ConnectionsPerClient, CallsPerConnection: l.CallsPerConnection,

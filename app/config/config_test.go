@@ -15,6 +15,7 @@ import (
 
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/host"
 )
 
 // paths lists the option key of every field by reflection.
@@ -72,7 +73,7 @@ func TestExampleIsTheDefaults(t *testing.T) {
 		}
 	}
 	// The options that stand in comments are real ones too.
-	uncommented := regexp.MustCompile(`(?m)^(clients|rules): (\{\}|\[\])$`).ReplaceAllString(example, "$1:")
+	uncommented := regexp.MustCompile(`(?m)^(clients|rules|hosts): (\{\}|\[\])$`).ReplaceAllString(example, "$1:")
 	uncommented = regexp.MustCompile(`(?m)^#   `).ReplaceAllString(uncommented, "  ")
 	got, _, err = Parse([]byte(uncommented), "example")
 	if err != nil {
@@ -81,6 +82,11 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	display := 0
 	client := Client{AllowedActions: []computer.ActionType{"screenshot", "wait"}, Display: &display, Expose: []string{"computer"}, Hide: []string{"bash"}}
 	rule := gate.Rule{Tool: "computer", Client: "editor", Host: "drawbridge", When: map[string]string{"/actions/*/type": "screenshot"}, Then: "allow"}
+	prefix := "notes-"
+	notes := host.Config{Command: "notes-server", Args: []string{"--stdio"}, Env: map[string]string{"NOTES_DIR": "/srv/notes"}, Cwd: "/srv", Prefix: &prefix, Timeout: 10 * time.Minute, TrustHints: true}
+	if !reflect.DeepEqual(got.Hosts, map[string]host.Config{"name": notes}) {
+		t.Errorf("uncommented, the example holds hosts %+v", got.Hosts)
+	}
 	if !reflect.DeepEqual(got.Clients, map[string]Client{"name": client}) || !reflect.DeepEqual(got.Rules, []gate.Rule{rule}) {
 		t.Errorf("uncommented, the example holds clients %+v and rules %+v", got.Clients, got.Rules)
 	}

@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -420,6 +422,13 @@ func (d *decoder) across(c *Config) {
 	if c.Limits.ConnectionsPerClient > c.Limits.Connections {
 		d.failf(later("limits.connections", "limits.connections_per_client"),
 			"limits.connections_per_client (%d) must not be over limits.connections (%d)", c.Limits.ConnectionsPerClient, c.Limits.Connections)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Hosts)) {
+		h := c.Hosts[name]
+		path := "hosts." + name
+		if err := h.Check(); err != nil {
+			d.failf(d.lines[path], "%s: %v", path, err)
+		}
 	}
 	for i, r := range c.Rules {
 		path := "rules." + strconv.Itoa(i)

@@ -12,6 +12,7 @@ import (
 
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/host"
 )
 
 // option describes one field, by its path: section names joined with dots, `*`
@@ -20,6 +21,7 @@ import (
 type option struct {
 	doc     string
 	example string // only for fields of entries that have no default
+	instead bool   // it stands in the place of other fields of its entry
 	// check says what is wrong with a value that has the right type: a phrase
 	// that completes "must be …". Empty: nothing.
 	check func(v reflect.Value) string
@@ -72,6 +74,23 @@ var options = map[string]option{
 	"rules.*.host":                         {doc: "Host name, as a glob; left out, every one.", example: "drawbridge", check: glob},
 	"rules.*.when":                         {doc: "Argument values: JSON pointer (* for every element) to glob.", example: `{"/actions/*/type": "screenshot"}`, name: pointer, elem: glob},
 	"rules.*.then":                         {doc: "allow, ask or deny.", example: "allow", check: oneOf("allow", "ask", "deny")},
+	"hosts":                                {doc: "Where tools beside our own come from, by name. See docs/hosts.md.", name: hostOfTools},
+	"hosts.*":                              {},
+	"hosts.*.command":                      {doc: "A program that speaks MCP on its stdin and stdout; it ends with the agent.", example: "notes-server"},
+	"hosts.*.args":                         {doc: "Its arguments.", example: `["--stdio"]`},
+	"hosts.*.env":                          {doc: "Variables that it gets beside the agent's own.", example: "{NOTES_DIR: /srv/notes}"},
+	"hosts.*.cwd":                          {doc: "The folder that it starts in.", example: "/srv"},
+	"hosts.*.url":                          {doc: "A remote server (Streamable HTTP), in the place of command.", example: "https://tools.example.org/mcp", instead: true},
+	"hosts.*.headers":                      {doc: "Headers for url; each value is read from a variable or a file.", example: `{Authorization: {env: TOOLS_TOKEN, prefix: "Bearer "}}`, instead: true, name: headerName},
+	"hosts.*.headers.*":                    {},
+	"hosts.*.headers.*.env":                {doc: "The variable that holds the value."},
+	"hosts.*.headers.*.file":               {doc: "The file that holds the value."},
+	"hosts.*.headers.*.prefix":             {doc: "What stands before the value."},
+	"hosts.*.attached":                     {doc: "The entry is for a session that dials in, in the place of command.", example: "true", instead: true},
+	"hosts.*.prefix":                       {doc: "What stands before its tools' names; null means NAME_.", example: `"notes-"`},
+	"hosts.*.timeout":                      {doc: "Longest time of one call; 0s means none.", example: "10m", check: lasting(0, 24*time.Hour)},
+	"hosts.*.trust_hints":                  {doc: "Run unasked what it says is read-only or will itself ask about.", example: "true"},
+	"main_host":                            {doc: "The host whose tools keep their names; empty: the session that claims it.", check: mainHost},
 	"approvals":                            {doc: "How calls wait for a person."},
 	"approvals.deadline":                   {doc: "How long a call waits for an answer.", check: lasting(time.Second, time.Hour)},
 	"approvals.max_pending_per_client":     {doc: "Calls of one client that may wait at once.", check: between(1, 1000)},
@@ -190,6 +209,29 @@ var clientPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 func clientName(v reflect.Value) string {
 	if !clientPattern.MatchString(v.String()) {
 		return fmt.Sprintf("a client's name: 1 to 64 letters, digits, dots, dashes and underscores; %q is none", v.String())
+	}
+	return ""
+}
+
+func hostOfTools(v reflect.Value) string {
+	if err := host.CheckName(v.String()); err != nil {
+		return "a host's name: " + err.Error()
+	}
+	return ""
+}
+
+func mainHost(v reflect.Value) string {
+	if v.String() == "" {
+		return ""
+	}
+	return hostOfTools(v)
+}
+
+var headerPattern = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func headerName(v reflect.Value) string {
+	if !headerPattern.MatchString(v.String()) {
+		return fmt.Sprintf("a header's name; %q is none", v.String())
 	}
 	return ""
 }

@@ -169,6 +169,9 @@ func (w *writer) commented(p place, t reflect.Type) {
 		if i == 0 {
 			lead = first
 		}
+		if o.instead {
+			lead += "# "
+		}
 		fmt.Fprintf(&w.b, "%s%s: %s # %s\n", lead, name, o.example, o.doc)
 	}
 }
@@ -199,7 +202,18 @@ func scalar(v reflect.Value) string {
 			parts[i] = scalar(v.Index(i))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
+	case reflect.Struct:
+		var parts []string
+		for i := range v.NumField() {
+			if !v.Field(i).IsZero() {
+				parts = append(parts, fieldName(v.Type().Field(i))+": "+scalar(v.Field(i)))
+			}
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
 	case reflect.Map:
+		if v.IsNil() {
+			return "null"
+		}
 		var parts []string
 		for _, k := range sortedKeys(v) {
 			parts = append(parts, quote(k)+": "+scalar(v.MapIndex(reflect.ValueOf(k))))

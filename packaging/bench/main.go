@@ -44,6 +44,7 @@ var measurements = []struct {
 	run  func(context.Context, *bench) ([]row, error)
 }{
 	{"calls", calls},
+	{"hosts", hosts},
 	{"capture", captures},
 	{"typing", typing},
 	{"batch", batchOverhead},

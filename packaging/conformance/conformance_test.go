@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"drawbridge/bridge"
+	"drawbridge/bridge/host/hosttest"
+	"drawbridge/bridge/wire"
 	"drawbridge/packaging/endpoint"
 	"drawbridge/packaging/npm"
 )
@@ -36,36 +39,91 @@ func TestSuite(t *testing.T) {
 		t.Fatalf("baseline.txt: %v", err)
 	}
 
-	fixtures := NewFixtures()
-	e, err := endpoint.Serve(t.Context(), t.TempDir(), fixtures)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	fixtures.Changed = e.Server.ToolsChanged
-	front := httptest.NewServer(Front(&url.URL{Scheme: "http", Host: e.Host}, e.Token))
-	defer front.Close()
-
 	suite := suite{tools}
 	offered, err := suite.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ran []Check
-	for _, revision := range revisions {
-		checks, err := suite.run(t.Context(), front.URL+"/mcp", revision, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ran = append(ran, checks...)
+	// Once with the tools in the agent's own process, and once in a host that has
+	// dialled in, in the era of the revision: then the suite also sees whether
+	// everything passes through.
+	for _, where := range []string{"own", "host"} {
+		t.Run(where, func(t *testing.T) {
+			var ran []Check
+			for _, revision := range revisions {
+				checks, err := suite.run(t.Context(), serve(t, where, revision), revision, t.TempDir())
+				if err != nil {
+					t.Fatal(err)
+				}
+				ran = append(ran, checks...)
+			}
+			t.Logf("\n%s", baseline.Table(ran, offered, revisions))
+			for _, wrong := range baseline.Judge(ran, offered) {
+				t.Error(wrong)
+			}
+		})
 	}
-	t.Logf("\n%s", baseline.Table(ran, offered, revisions))
-	for _, wrong := range baseline.Judge(ran, offered) {
-		t.Error(wrong)
+}
+
+// serve serves the fixtures and returns the address that the suite is given.
+func serve(t *testing.T, where, revision string) string {
+	t.Helper()
+	fixtures := NewFixtures()
+	var own []bridge.Source
+	if where == "own" {
+		own = append(own, fixtures)
+	}
+	e, err := endpoint.Serve(t.Context(), t.TempDir(), own...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	fixtures.Changed = e.Server.ToolsChanged
+	if where == "host" {
+		attach(t, e, fixtures, revision)
+	}
+	front := httptest.NewServer(Front(&url.URL{Scheme: "http", Host: e.Host}, e.Token))
+	t.Cleanup(front.Close)
+	return front.URL + "/mcp"
+}
+
+// attach puts the fixtures into a host and waits until its tools are listed.
+func attach(t *testing.T, e *endpoint.Endpoint, fixtures *Fixtures, revision string) {
+	t.Helper()
+	h := &hosttest.Server{Era: revision, Call: func(ctx context.Context, c *hosttest.Call) (result, rpcErr json.RawMessage) {
+		p, a := fixtures.Prepare(ctx, &bridge.Call{
+			Tool: c.Name, SourceTool: c.Name, Params: c.Params, Arguments: wire.Get(c.Params, "arguments"),
+			ProgressToken: wire.Get(wire.Get(c.Params, "_meta"), "progressToken"),
+			Notify:        func(method string, params json.RawMessage) { c.Peer.Notify(method, string(params)) },
+		})
+		if a == nil {
+			answer := p.Run(ctx)
+			a = &answer
+		}
+		return a.Result, a.Error
+	}}
+	list := func() {
+		var defs []string
+		for _, tool := range fixtures.Tools("") {
+			defs = append(defs, string(tool.Definition))
+		}
+		h.SetTools(defs...)
+	}
+	list()
+	fixtures.Changed = list
+	session, err := h.Dial(e.HostSocket(), e.HostToken, fmt.Sprintf(`{"v":1,"protocolVersion":%q}`, revision))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.WS.Close(); <-session.Done })
+	for end := time.Now().Add(20 * time.Second); len(e.Server.Catalogue("default")) < len(fixtures.Tools("")); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the host's tools were not listed in 20 s")
+		}
 	}
 }
 

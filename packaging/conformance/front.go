@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"io"
 	"log"
 	"net/http"
@@ -12,7 +13,7 @@ import (
 // request. Host, Origin and everything else stay as they came, since the suite
 // tests them; streams are passed on as they arrive.
 func Front(target *url.URL, token string) http.Handler {
-	return &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host
@@ -23,4 +24,16 @@ func Front(target *url.URL, token string) http.Handler {
 		// the proxy would report.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Read to its end first: net/http closes a request's body when the
+		// response begins, and a proxy that is then still reading it drops the
+		// connection to the endpoint in the middle of a stream.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	})
 }

@@ -14,14 +14,19 @@ import (
 	"drawbridge/bridge"
 	"drawbridge/bridge/audit"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/host"
 	"drawbridge/bridge/token"
 )
 
 // Endpoint is a served one.
 type Endpoint struct {
 	Server *bridge.Server
+	Hosts  *host.Set
 	Host   string // address:port
 	Token  string // of a client
+
+	// HostToken is that of the host "tools", with which programs can dial in.
+	HostToken string
 
 	audit *audit.Log
 	end   context.CancelFunc
@@ -45,6 +50,10 @@ func Serve(ctx context.Context, dir string, sources ...bridge.Source) (_ *Endpoi
 	if err != nil {
 		return nil, err
 	}
+	hostToken, err := hostToken(tokens)
+	if err != nil {
+		return nil, err
+	}
 	ln, _, err := bridge.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -55,13 +64,56 @@ func Serve(ctx context.Context, dir string, sources ...bridge.Source) (_ *Endpoi
 	}
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	e := &Endpoint{Host: ln.Addr().String(), Token: secret, audit: records, end: end, done: make(chan error, 1)}
+	e.HostToken = hostToken
+	if e.Hosts, err = host.NewSet(host.Options{Log: log, Version: "test", Main: HostName, Changed: func() { e.Server.ToolsChanged() }}); err != nil {
+		end()
+		return nil, errors.Join(err, ln.Close(), records.Close())
+	}
 	e.Server = bridge.New(bridge.Options{
-		Log: log, Version: "test", Sources: sources,
-		Gate: gate.New(gate.Options{Log: log}), Audit: records, Tokens: tokens,
+		Log: log, Version: "test", Sources: sources, Hosts: e.Hosts,
+		Gate: hostGate{gate.New(gate.Options{Log: log})}, Audit: records, Tokens: tokens,
 	})
+	e.Hosts.Start()
 	go func() { e.done <- e.Server.Serve(ctx, ln) }() // until Close
 	return e, nil
 }
+
+// HostName is the host that HostToken is for. It is Main, so that its tools keep
+// their names.
+const HostName = "tools"
+
+// hostGate lets the calls of that host run, which in real use a rule does. All
+// else is the real gate's.
+type hostGate struct{ *gate.Gate }
+
+func (g hostGate) Decide(ctx context.Context, r *gate.Request) gate.Verdict {
+	if r.Host == HostName {
+		own := *r
+		own.Default = gate.DefaultAllow
+		r = &own
+	}
+	return g.Gate.Decide(ctx, r)
+}
+
+// hostToken makes a token for the host; a folder that is served again has one
+// already, which nobody knows any more.
+func hostToken(tokens *token.Store) (string, error) {
+	all, err := tokens.List()
+	if err != nil {
+		return "", err
+	}
+	for _, e := range all {
+		if e.Role == token.Host && e.Name == HostName {
+			if err := tokens.Revoke(HostName, token.Host); err != nil {
+				return "", err
+			}
+		}
+	}
+	return tokens.Add(HostName, token.Host, "")
+}
+
+// HostSocket is where a host dials in.
+func (e *Endpoint) HostSocket() string { return "ws://" + e.Host + "/host" }
 
 // WebSocket is the address of the websocket binding.
 func (e *Endpoint) WebSocket() string { return "ws://" + e.Host + "/mcp" }
@@ -72,5 +124,7 @@ func (e *Endpoint) HTTP() string { return "http://" + e.Host + "/mcp" }
 // Close ends the calls and connections, then the audit.
 func (e *Endpoint) Close() error {
 	e.end()
-	return errors.Join(<-e.done, e.audit.Close())
+	err := <-e.done
+	e.Hosts.Close()
+	return errors.Join(err, e.audit.Close())
 }

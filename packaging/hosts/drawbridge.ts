@@ -1,0 +1,359 @@
+// Drawbridge's extension for omp (@oh-my-pi/pi-coding-agent) and pi
+// (@earendil-works/pi-coding-agent): it attaches the session to Drawbridge as a
+// host of tools. The session dials Drawbridge's websocket and is the MCP server
+// on it.
+//
+// In omp a call runs in the live Main session, behind the session's own approval
+// settings: where omp asks, it asks here too, and Drawbridge is told that it does.
+// In pi an extension cannot run another tool from outside a tool call; there the
+// built-in tools are built anew, and the descriptions say so.
+//
+// Nothing of the host is bundled: its modules are imported from the host itself.
+// The settings are in drawbridge.json beside this file, or where
+// DRAWBRIDGE_HOST_CONFIG says: {"endpoint": FILE, "token": TEXT, "name": TEXT,
+// "main": BOOL}. endpoint is the agent's endpoint.json, which says where it
+// listens; "url" (ws://…/host) can stand in its place.
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+type Json = any;
+type Settings = { endpoint?: string; url?: string; token: string; name?: string; main?: boolean };
+
+const FIRST_WAIT = 1_000; // ms before the agent is dialled again
+const LONGEST_WAIT = 30_000;
+const REFUSED = 4003; // close codes of the agent
+const REPLACED = 4009;
+const INVALID = -32602;
+
+/** RpcError is an answer that is a JSON-RPC error. */
+class RpcError extends Error {
+	constructor(
+		readonly code: number,
+		message: string,
+	) {
+		super(message);
+	}
+}
+
+function settings(): Settings | undefined {
+	const here = dirname(fileURLToPath(import.meta.url));
+	const file = process.env.DRAWBRIDGE_HOST_CONFIG ?? join(here, "drawbridge.json");
+	try {
+		return JSON.parse(readFileSync(file, "utf8"));
+	} catch {
+		return undefined; // not set up: the extension does nothing
+	}
+}
+
+/** address returns where the agent listens now, or undefined while it does not run. */
+function address(s: Settings): string | undefined {
+	if (s.url) return s.url;
+	try {
+		const file = (s.endpoint ?? "").replace(/^~(?=\/)/, homedir());
+		const url = new URL(JSON.parse(readFileSync(file, "utf8")).url);
+		return `ws://${url.host}/host`;
+	} catch {
+		return undefined;
+	}
+}
+
+/** A Backend is how one kind of host lists and runs its tools. */
+interface Backend {
+	kind: string;
+	list(): Promise<Json[]>;
+	/** willAsk tells whether the host will ask somebody before it runs this call. */
+	willAsk?(name: string, args: Json): Promise<boolean>;
+	/** run answers with a tool result; a refusal is a result too. */
+	run(id: string, name: string, args: Json, signal: AbortSignal, update: (u: Json) => void): Promise<Json>;
+}
+
+/** schemaOf returns the tool's own JSON Schema, whatever it was written in. */
+async function schemaOf(tool: Json, wire?: (tool: Json) => Json): Promise<Json> {
+	const p = tool.parameters ?? tool.inputSchema;
+	if (p && typeof p === "object" && !("~standard" in p) && (p.type !== undefined || p.$ref || p.anyOf || p.properties)) return p;
+	if (wire) {
+		try {
+			const schema = wire(tool);
+			if (schema && typeof schema === "object") return schema;
+		} catch {} // the next way may work
+	}
+	for (const method of ["toJsonSchema", "toJSONSchema"]) {
+		try {
+			const schema = p?.[method]?.();
+			if (schema && typeof schema === "object") return schema;
+		} catch {} // the next way may work
+	}
+	return { type: "object" };
+}
+
+/**
+ * optional waits for a module of the host, or returns undefined where it has none.
+ * The specifier must stand as a literal in the import: the host rewrites literals
+ * to its own copies, and Bun would fetch a package of that name for anything else.
+ */
+async function optional(module: Promise<Json>): Promise<Json> {
+	try {
+		return await module;
+	} catch {
+		return undefined;
+	}
+}
+
+/** validated holds arguments against the tool, as the host does before a model's call. */
+function validated(validate: Json, tool: Json, id: string, name: string, args: Json): Json {
+	return validate ? validate(tool, { type: "toolCall", id, name, arguments: args }) : args;
+}
+
+function ompBackend(pi: Json): Backend {
+	const main = () => pi.pi.AgentRegistry.global().get("Main")?.session;
+	// Imported at once: a call should not wait for it.
+	const schema = optional(import("@oh-my-pi/pi-ai/utils/schema"));
+	const validation = optional(import("@oh-my-pi/pi-ai/utils/validation"));
+	const approvals = optional(import("@oh-my-pi/pi-coding-agent/tools/approval"));
+	return {
+		kind: "omp",
+		async list() {
+			const session = main();
+			if (!session) throw new RpcError(-32000, "there is no Main session yet");
+			const wire = (await schema)?.toolWireSchema;
+			const out: Json[] = [];
+			for (const { name } of pi.getAllTools()) {
+				const tool = session.getToolByName(name);
+				if (!tool) continue;
+				out.push({ name, description: tool.description, inputSchema: await schemaOf(tool, wire) });
+			}
+			return out;
+		},
+		async willAsk(name, args) {
+			const session = main();
+			const tool = session?.getToolByName(name);
+			const approval = await approvals;
+			if (!tool || !approval) return false;
+			const { approvalMode, userPolicies } = approval.resolveApprovalFromContext({ settings: session.settings });
+			return approval.resolveApproval(tool, args, approvalMode, userPolicies).policy === "prompt";
+		},
+		async run(id, name, args, signal, update) {
+			const tool = main()?.getToolByName(name);
+			if (!tool) throw new RpcError(INVALID, `no tool ${name} in the Main session`);
+			const validate = (await validation)?.validateToolArguments;
+			return tool.execute(id, validated(validate, tool, id, name, args), signal, update);
+		},
+	};
+}
+
+function piBackend(ctx: Json): Backend {
+	let tools: Promise<Map<string, Json>> | undefined;
+	const ai = optional(import("@earendil-works/pi-ai"));
+	const builtins = () =>
+		(tools ??= (async () => {
+			const host: Json = await import("@earendil-works/pi-coding-agent");
+			const found = new Map<string, Json>();
+			for (const make of ["Read", "Bash", "Edit", "Write", "Grep", "Find", "Ls"]) {
+				const tool = host[`create${make}ToolDefinition`]?.(ctx.cwd);
+				if (tool) found.set(tool.name, tool);
+			}
+			return found;
+		})());
+	return {
+		kind: "pi",
+		async list() {
+			const out: Json[] = [];
+			for (const tool of (await builtins()).values()) {
+				out.push({
+					name: tool.name,
+					description: `${tool.description}\n\n(pi's built-in ${tool.name}, run beside the session: the session's own extensions and prompts do not see the call.)`,
+					inputSchema: await schemaOf(tool),
+				});
+			}
+			return out;
+		},
+		async run(id, name, args, signal, update) {
+			const tool = (await builtins()).get(name);
+			if (!tool) throw new RpcError(INVALID, `pi has no built-in tool ${name}`);
+			const validate = (await ai)?.validateToolArguments;
+			return tool.execute(id, validated(validate, tool, id, name, args), signal, update, ctx);
+		},
+	};
+}
+
+/** Attachment keeps the session attached to the agent. */
+class Attachment {
+	private ws: WebSocket | undefined;
+	private timer: ReturnType<typeof setTimeout> | undefined;
+	private wait = FIRST_WAIT;
+	private ended = false;
+	private main: boolean;
+	private readonly session = `${process.pid}-${Math.random().toString(36).slice(2)}`;
+	private readonly running = new Map<string, AbortController>();
+
+	constructor(
+		private readonly s: Settings,
+		private readonly backend: Backend,
+		private readonly ctx: Json,
+	) {
+		this.main = s.main ?? true;
+	}
+
+	dial() {
+		if (this.ended) return;
+		const url = address(this.s);
+		if (!url) return this.again();
+		// A browser's WebSocket cannot set headers, and neither can every host's: the
+		// token goes as a second subprotocol.
+		const ws = new WebSocket(url, ["mcp-host", `bearer.${this.s.token}`]);
+		this.ws = ws;
+		ws.onopen = () =>
+			this.send({
+				jsonrpc: "2.0",
+				method: "drawbridge/hello",
+				params: {
+					v: 1,
+					kind: this.backend.kind,
+					pid: process.pid,
+					cwd: this.ctx.cwd,
+					mode: String(this.ctx.mode ?? ""),
+					session: this.session,
+					main: this.main,
+					...(this.s.name ? { name: this.s.name } : {}),
+				},
+			});
+		ws.onmessage = (event: Json) => void this.receive(String(event.data));
+		ws.onerror = () => {}; // onclose follows, and says more
+		ws.onclose = (event: Json) => {
+			for (const ac of this.running.values()) ac.abort();
+			this.running.clear();
+			if (event.code === REPLACED) return;
+			if (event.code === REFUSED && this.main) {
+				this.main = false; // another session is Main: come as one beside it
+				this.wait = FIRST_WAIT;
+			}
+			this.again();
+		};
+	}
+
+	private again() {
+		if (this.ended) return;
+		this.timer = setTimeout(() => this.dial(), this.wait);
+		this.timer.unref?.();
+		this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
+	}
+
+	private send(frame: Json) {
+		if (this.ws?.readyState === WebSocket.OPEN) this.ws.send(JSON.stringify(frame));
+	}
+
+	private async receive(text: string) {
+		let m: Json;
+		try {
+			m = JSON.parse(text);
+		} catch {
+			return;
+		}
+		if (m.method === "notifications/cancelled") {
+			this.running.get(String(m.params?.requestId))?.abort();
+			return;
+		}
+		if (m.method === undefined || m.id === undefined) return;
+		try {
+			const result = await this.answer(m);
+			// A call that was cancelled is not answered.
+			if (result !== undefined) this.send({ jsonrpc: "2.0", id: m.id, result });
+		} catch (e: Json) {
+			this.send({ jsonrpc: "2.0", id: m.id, error: { code: e instanceof RpcError ? e.code : -32603, message: String(e?.message ?? e) } });
+		}
+	}
+
+	private async answer(m: Json): Promise<Json> {
+		switch (m.method) {
+			case "initialize":
+				this.wait = FIRST_WAIT;
+				return {
+					protocolVersion: "2025-11-25",
+					capabilities: {
+						tools: { listChanged: true },
+						...(this.backend.willAsk ? { experimental: { "drawbridge/willAsk": {} } } : {}),
+					},
+					serverInfo: { name: this.backend.kind, version: "1" },
+				};
+			case "ping":
+				return {};
+			case "tools/list":
+				return { tools: await this.backend.list() };
+			case "tools/call":
+				return this.call(m);
+			case "drawbridge/willAsk":
+				return { asks: (await this.backend.willAsk?.(m.params?.name, m.params?.arguments ?? {})) ?? false };
+		}
+		throw new RpcError(-32601, `no method ${m.method}`);
+	}
+
+	private async call(m: Json): Promise<Json> {
+		const ac = new AbortController();
+		const id = String(m.id);
+		this.running.set(id, ac);
+		const progressToken = m.params?._meta?.progressToken;
+		let n = 0;
+		const update = (u: Json) => {
+			if (progressToken === undefined) return;
+			const text = (u?.content ?? []).findLast?.((c: Json) => c.type === "text")?.text;
+			this.send({
+				jsonrpc: "2.0",
+				method: "notifications/progress",
+				params: { progressToken, progress: ++n, ...(text ? { message: String(text).slice(-500) } : {}) },
+			});
+		};
+		try {
+			const r = await this.backend.run(callId(id), m.params?.name, m.params?.arguments ?? {}, ac.signal, update);
+			if (ac.signal.aborted) return undefined;
+			return { content: r?.content ?? [], ...(r?.isError ? { isError: true } : {}) };
+		} catch (e: Json) {
+			if (ac.signal.aborted) return undefined;
+			if (e instanceof RpcError) throw e;
+			// Refusals and arguments that do not fit are for the model to read.
+			return { content: [{ type: "text", text: String(e?.message ?? e) }], isError: true };
+		} finally {
+			this.running.delete(id);
+		}
+	}
+
+	/** asking tells the agent that the host itself waits for somebody, or no longer does. */
+	asking(toolCallId: string, what: string) {
+		const id = ownCall(toolCallId);
+		if (id !== undefined && this.running.has(id)) {
+			this.send({ jsonrpc: "2.0", method: "drawbridge/asking", params: { requestId: Number(id), what } });
+		}
+	}
+
+	changed() {
+		this.send({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+	}
+
+	end() {
+		this.ended = true;
+		clearTimeout(this.timer);
+		for (const ac of this.running.values()) ac.abort();
+		this.ws?.close(1000);
+	}
+}
+
+const CALL = "drawbridge_";
+const callId = (id: string) => CALL + id;
+const ownCall = (toolCallId: string) => (toolCallId?.startsWith(CALL) ? toolCallId.slice(CALL.length) : undefined);
+
+export default function (pi: Json) {
+	const s = settings();
+	if (!s) return;
+	let attachment: Attachment | undefined;
+	pi.on("session_start", (_event: Json, ctx: Json) => {
+		attachment?.end();
+		attachment = new Attachment(s, pi.pi?.AgentRegistry ? ompBackend(pi) : piBackend(ctx), ctx);
+		attachment.dial();
+	});
+	pi.on("session_shutdown", () => attachment?.end());
+	if (pi.pi?.AgentRegistry) {
+		pi.on("tool_approval_requested", (e: Json) => attachment?.asking(e.toolCallId, `${e.toolName}${e.reason ? `: ${e.reason}` : ""}`));
+		pi.on("tool_approval_resolved", (e: Json) => attachment?.asking(e.toolCallId, ""));
+	}
+}
