@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,10 +59,16 @@ type agent struct {
 	hosts   *host.Set
 	server  *bridge.Server
 	exposed exposure
+	pulse   ui.Pulse // told of every change that a person may want to see
+
+	activity *ui.Activity
+	previews ui.Previews
+	history  ui.History
 
 	reloading sync.Mutex // one reload at a time
-	mu        sync.Mutex // guards conf
+	mu        sync.Mutex // guards conf and url
 	conf      *config.Loaded
+	url       string // of the endpoint; empty before it serves
 
 	undo []func() // what close does, in the order in which it was begun
 }
@@ -106,14 +111,21 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 	a.onClose("computer", func() error { a.tool.Close(); return nil })
 	if a.hosts, err = host.NewSet(host.Options{
 		Log: log, Version: buildVersion(), Main: conf.MainHost, Hosts: conf.Hosts,
-		Note:     func(r audit.Record) { a.audit.Append(r) },
-		Changed:  func() { a.server.ToolsChanged() }, // not before Start
+		Note: func(r audit.Record) { // a host that asks is one
+			a.audit.Append(r)
+			a.pulse.Touch()
+		},
+		Changed: func() { // not before Start
+			a.server.ToolsChanged()
+			a.pulse.Touch()
+		},
 		Reserved: func(name, _ string) bool { return hasHostToken(tokens, name) },
 		Trusted:  a.gate.TrustHint,
 	}); err != nil {
 		return nil, err
 	}
 	a.onClose("hosts", func() error { a.hosts.Close(); return nil })
+	a.newActivity(ctx)
 	l := conf.Limits
 	a.server = bridge.New(bridge.Options{
 		Log: log, Version: buildVersion(), Sources: []bridge.Source{a.tool}, Hosts: a.hosts, Gate: a.gate, Audit: a.audit, Tokens: tokens,
@@ -124,6 +136,9 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Exposed: a.exposed.allows, AllowedHosts: conf.AllowedHosts, AllowedOrigins: conf.AllowedOrigins,
 		Status:     a.fillStatus,
 		HostLLM:    a.models.Serve,
+		Changed:    a.pulse.Touch,
+		Ended:      a.history.Add,
+		Activity:   a.activity,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
 	})
 	return a, nil
@@ -229,7 +244,7 @@ func (a *agent) openGate() error {
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules,
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
-		Log: a.log,
+		Changed: a.pulse.Touch, Log: a.log,
 	})
 	a.onClose("gate", func() error { a.gate.Close(); return nil })
 	policy, err := readPolicy(a.conf.Config, rules)
@@ -366,6 +381,20 @@ func (a *agent) run(ctx context.Context) error {
 		a.log.Warn().Msg(warning)
 	}
 	a.grabPanicChord(ctx)
+	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
+		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
+		Gateway: a.gateway.URL(), Proxy: a.gateway.URL(),
+	})
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	a.onClose(bridge.EndpointFile, remove)
+	a.mu.Lock()
+	a.url = bridge.URL(ln)
+	a.mu.Unlock()
+	// After endpoint.json: who reaches this socket must not find the address of
+	// an agent that is dead.
 	ctl, err := control.Listen(a.dir, a.verbs(), a.log)
 	if err != nil {
 		ln.Close()
@@ -391,16 +420,8 @@ func (a *agent) run(ctx context.Context) error {
 	}()
 	a.onClose("model gateway", func() error { <-gateway; return nil })
 
-	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
-		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
-		Gateway: a.gateway.URL(), Proxy: a.gateway.URL(),
-	})
-	if err != nil {
-		a.end(err)
-		return errors.Join(err, <-served)
-	}
-	a.onClose(bridge.EndpointFile, remove)
 	a.askAtTerminal(ctx)
+	a.openSurfaces(ctx)
 	a.log.Info().Str("url", bridge.URL(ln)).Str("backend", a.desk.Backend).Str("state", a.dir).Msg("serving")
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: fmt.Sprintf("agent started: version %s, backend %s", buildVersion(), a.desk.Backend)})
 
@@ -575,17 +596,22 @@ func (a *agent) verbs() map[string]control.Handler {
 			return s, nil
 		}),
 		verbPause: plain(func() (any, error) {
-			a.gate.Pause("the command line")
-			s := stopped{Paused: true, Stopped: a.server.StopRunning(&stop.Error{Reason: stop.Paused, Message: "everything was paused from the command line"})}
-			a.log.Warn().Int("stopped", s.Stopped).Msg("paused")
-			return s, nil
+			return a.pauseAll("the command line"), nil
 		}),
-		verbReload: plain(func() (any, error) { return a.reload() }),
-		verbTokens: plain(func() (any, error) { return nil, a.server.ReloadTokens() }),
-		verbRules:  plain(func() (any, error) { return a.rules(), nil }),
-		verbRevoke: a.revokeRule,
-		verbDoctor: a.examine,
+		verbReload:   plain(func() (any, error) { return a.reload() }),
+		verbTokens:   plain(func() (any, error) { return nil, a.server.ReloadTokens() }),
+		verbActivity: plain(func() (any, error) { return nil, a.openActivity() }),
+		verbRules:    plain(func() (any, error) { return a.rules(), nil }),
+		verbRevoke:   a.revokeRule,
+		verbDoctor:   a.examine,
 	}
+}
+
+func (a *agent) pauseAll(by string) stopped {
+	a.gate.Pause(by)
+	s := stopped{Paused: true, Stopped: a.server.StopRunning(&stop.Error{Reason: stop.Paused, Message: "everything was paused from " + by})}
+	a.log.Warn().Int("stopped", s.Stopped).Msg("paused")
+	return s
 }
 
 func (a *agent) stopAll(reason stop.Reason, message string) stopped {

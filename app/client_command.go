@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"drawbridge/bridge"
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/token"
+	"drawbridge/ui"
 )
 
 func (c *cli) clientCommand() *cobra.Command {
@@ -19,7 +24,17 @@ func (c *cli) clientCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return c.addClient(args[0], images) },
 	}
 	add.Flags().StringVar(&images, "images", "", "`yes|no`: whether the client's model reads pictures (default: what the client says)")
-	cmd.AddCommand(add,
+	var kind string
+	conf := &cobra.Command{
+		Use: "config NAME", Short: "Print the configuration with which a program connects as a client",
+		Long: `Print what has to be written into another program's configuration so that it
+connects as the client NAME. The token is taken from ` + tokenEnv + `; without one the
+text says TOKEN in its place. The client ` + token.DefaultName + ` needs none.`,
+		Args: exactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return c.printClientConfig(args[0], kind) },
+	}
+	conf.Flags().StringVar(&kind, "for", "", "`program`: "+strings.Join(clientKinds(), ", "))
+	cmd.AddCommand(add, conf,
 		&cobra.Command{
 			Use: "list", Short: "List the clients", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error { return c.listClients() },
@@ -30,6 +45,75 @@ func (c *cli) clientCommand() *cobra.Command {
 		},
 	)
 	return cmd
+}
+
+func clientKinds() []string {
+	var names []string
+	for _, k := range ui.ClientKinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+func (c *cli) printClientConfig(name, kind string) error {
+	if err := token.CheckName(name); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	if kind == "" {
+		return usagef("--for says which program the configuration is for: one of %s", strings.Join(clientKinds(), ", "))
+	}
+	conf, err := c.clientConfig(name)
+	if err != nil {
+		return err
+	}
+	text, where, err := conf.Text(kind)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	if c.flags.json {
+		return c.printJSON(map[string]string{"for": kind, "where": where, "text": text})
+	}
+	fmt.Fprint(c.out, text)
+	fmt.Fprintf(c.err, "This belongs into %s.\n", where)
+	if conf.Token == tokenPlace {
+		fmt.Fprintf(c.err, "Put the token that drawbridge client add %s printed in the place of %s.\n", name, tokenPlace)
+	}
+	return nil
+}
+
+// tokenPlace stands for a token that we do not know: they are stored hashed.
+const tokenPlace = "TOKEN"
+
+// clientConfig is what a program must know to connect as the client name.
+func (c *cli) clientConfig(name string) (ui.ClientConfig, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return ui.ClientConfig{}, fmt.Errorf("where this program is cannot be told: %w", err)
+	}
+	var conf ui.ClientConfig
+	var state string
+	if c.flags.state != "" || c.getenv("DRAWBRIDGE_STATE") != "" {
+		if state, err = c.stateDir(); err != nil {
+			return conf, err
+		}
+	}
+	conf.Command = exe
+	if name == token.DefaultName {
+		conf.Args = ui.ConnectArgs("", state)
+		return conf, nil
+	}
+	conf.Args, conf.Token = ui.ConnectArgs(name, state), cmp.Or(c.getenv(tokenEnv), tokenPlace)
+	dir, err := c.stateDir()
+	if err != nil {
+		return conf, err
+	}
+	// Where the running agent is, else where it will be.
+	if end, err := bridge.ReadEndpoint(dir); err == nil {
+		conf.URL = end.URL
+	} else if l, err := c.loadConfig(runOptions{}); err == nil {
+		conf.URL = "ws://" + l.Listen + "/mcp"
+	}
+	return conf, nil
 }
 
 // tokens opens the token store, with the state directory made if need be: a

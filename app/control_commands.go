@@ -27,6 +27,8 @@ const (
 	verbTokens = "tokens" // read the tokens again, drop the revoked
 	verbConfig = "config"
 	verbQuit   = "quit"
+
+	verbActivity = "activity" // open the page in the browser
 )
 
 func (c *cli) statusCommand() *cobra.Command {

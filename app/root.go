@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused,
 	root.AddCommand(
 		c.runCommand(), c.doctorCommand(), c.toolsCommand(), c.callCommand(), c.connectCommand(),
 		c.clientCommand(), c.hostCommand(), c.hostLLMCommand(), c.rulesCommand(), c.statusCommand(),
-		c.stopCommand(), c.pauseCommand(), c.reloadCommand(),
+		c.stopCommand(), c.pauseCommand(), c.reloadCommand(), c.activityCommand(),
 		c.auditCommand(), c.configCommand(), c.versionCommand(),
 	)
 	root.SuggestionsMinimumDistance = 2

@@ -36,7 +36,7 @@ func TestUsage(t *testing.T) {
 		{"version extra", exitUsage, `takes no argument, not "extra"`},
 		{"--bogus", exitUsage, "unknown flag: --bogus"},
 		{"run --bogus", exitUsage, "see: drawbridge run --help"},
-		{"client", exitUsage, "needs a command: one of add, list, revoke"},
+		{"client", exitUsage, "needs a command: one of add, config, list, revoke"},
 		{"client bogus", exitUsage, `knows no command "bogus"`},
 		{"audit", exitUsage, "one of export, show, tail, verify"},
 		{"config", exitUsage, "one of check, example, path, show"},

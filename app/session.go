@@ -11,10 +11,11 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/token"
 	"drawbridge/bridge/wire"
+	"drawbridge/ui"
 )
 
 // tokenEnv is where a client that is not the default one gives its token.
-const tokenEnv = "DRAWBRIDGE_TOKEN"
+const tokenEnv = ui.TokenEnv
 
 // maxAnswer bounds what one call may bring back.
 const maxAnswer = 512 << 20

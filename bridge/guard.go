@@ -38,6 +38,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.refuse(w, r, http.StatusForbidden, "origin", "web pages may not use the agent; a page of yours can be let in with allowed_origins")
 			return
 		}
+		if s.opts.Activity != nil && isActivity(r) {
+			next.ServeHTTP(w, r) // its tokens are those of pages, which it knows
+			return
+		}
 		entry, ok := s.authenticate(r)
 		if !ok {
 			w.Header().Set("WWW-Authenticate", "Bearer")
@@ -55,6 +59,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), entryKey{}, entry)))
 	})
+}
+
+// isActivity tells whether a request is for the activity page.
+func isActivity(r *http.Request) bool {
+	return r.URL.Path == "/activity" || strings.HasPrefix(r.URL.Path, "/activity/")
 }
 
 // entryOf returns the token's entry that the guard found.

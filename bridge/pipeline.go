@@ -39,6 +39,8 @@ type run struct {
 	answer  Answer
 	running atomic.Bool // the gate let it through
 
+	listedHost atomic.Pointer[string] // host, for who looks from outside
+
 	// Of the goroutine that executes it:
 	host      string
 	unwritten []audit.Record
@@ -126,6 +128,7 @@ func (s *Server) newRun(c *caller, m *wire.Message) (*run, *wire.Error) {
 	}
 	s.runs[r] = struct{}{}
 	s.client(r.call.Caller.Client).Calls++
+	s.opts.Changed()
 	return r, nil
 }
 
@@ -134,6 +137,7 @@ func (s *Server) forget(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, r)
+	s.opts.Changed()
 	if s.closing && len(s.runs) == 0 {
 		closeOnce(s.idle)
 	}
@@ -225,6 +229,11 @@ func (r *run) execute() {
 	done.Out = len(r.answer.Result) + len(r.answer.Error)
 	r.note(done)
 	r.flush()
+	if r.srv.opts.Ended != nil {
+		st := r.status()
+		st.Outcome, st.MS = outcome, done.MS
+		r.srv.opts.Ended(st, r.answer)
+	}
 	r.cancel(nil)
 	close(r.done)
 }
@@ -240,6 +249,7 @@ func outcomeOf(a Answer) string {
 func (r *run) decide() Answer {
 	listed, ok := r.srv.lookup(r.call.Caller.Client, r.call.Tool)
 	r.host = listed.Host
+	r.listedHost.Store(&r.host)
 	start := r.record(audit.Start, "")
 	start.Args = r.call.Arguments
 	r.note(start)
@@ -279,6 +289,7 @@ func (r *run) decide() Answer {
 		return refused(verdict)
 	}
 	r.running.Store(true)
+	r.srv.opts.Changed()
 	r.flush() // the start is on file before anything runs
 	result := prepared.Run(r.ctx)
 	return r.ended(&result)

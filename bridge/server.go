@@ -57,6 +57,15 @@ type Options struct {
 	// HostLLM, if set, serves /host-llm for a client, by its token's name. The
 	// request's context ends with the server.
 	HostLLM func(w http.ResponseWriter, r *http.Request, client string)
+	// Changed, if set, is called after each change of what Calls and Status show.
+	// It must not block, nor call the server.
+	Changed func()
+	// Ended, if set, is told of each call that ended, with its answer. It must
+	// not change the answer, and not block.
+	Ended func(CallStatus, Answer)
+	// Activity, if set, serves /activity and what is under it, and checks the
+	// tokens of its pages itself.
+	Activity http.Handler
 	// ConnClosed, if set, is told when a caller's connection ended, besides the
 	// sources that are ConnObservers.
 	ConnClosed func(Caller)
@@ -113,6 +122,9 @@ type link interface {
 func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
 	o.Version = cmp.Or(o.Version, "dev")
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
 	info := []byte(`{"name":"drawbridge","title":"Drawbridge","version":`)
 	info = append(wire.AppendString(info, o.Version), '}')
 	s := &Server{
@@ -145,6 +157,8 @@ func New(o Options) *Server {
 func (s *Server) Handler() http.Handler {
 	return s.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
+		case isActivity(r):
+			s.opts.Activity.ServeHTTP(w, r)
 		case r.URL.Path == "/status":
 			s.serveStatus(w, r)
 		case r.URL.Path == "/host":
@@ -323,6 +337,7 @@ func (s *Server) admit(l link) *wire.Error {
 	}
 	s.links[l] = struct{}{}
 	c.Connections++
+	s.opts.Changed()
 	return nil
 }
 
@@ -334,6 +349,7 @@ func (s *Server) release(l link) {
 		if l.entry().Role != token.Host {
 			s.client(l.entry().Name).Connections--
 		}
+		s.opts.Changed()
 	}
 	if s.closing && len(s.links) == 0 {
 		closeOnce(s.gone)

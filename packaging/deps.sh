@@ -17,6 +17,9 @@ have xmodmap x11-xserver-utils
 have scrot scrot
 have dbus-daemon dbus
 have git git
+have xfce4-panel xfce4-panel
+[ -x /usr/lib/$(uname -m)-linux-gnu/xfce4/notifyd/xfce4-notifyd ] || need="$need xfce4-notifyd"
+have chromium chromium
 have npm npm
 [ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
 [ -e /usr/include/stdlib.h ] || need="$need libc6-dev"

@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// reflex is how long a prompt must have stood before an answer counts: who
-	// was just typing something else did not read it.
-	reflex = 400 * time.Millisecond
 	// longest is how many characters of one value are shown.
 	longest = 1000
 	// mostLines is how many lines of arguments are shown.
@@ -257,7 +254,7 @@ func (s *session) serve(p *gate.Pending) error {
 			s.print("That was too quick to have been read, and does not count.\n> ")
 			continue
 		}
-		a, problem := parseAnswer(line, word, p.Scopes())
+		a, problem := parseAnswer(line, word, p.Scopes(), p.Choices)
 		if problem != "" {
 			word = newWord()
 			s.print("%s\nNothing was answered. The word is now %s.\n> ", problem, word)
@@ -338,13 +335,20 @@ func timeLeft(p *gate.Pending) string {
 // verbs are the words that allow.
 var verbs = map[gate.Scope]string{gate.Once: "allow", gate.ForConn: "conn", gate.For15m: "15m", gate.Always: "always"}
 
-// parseAnswer reads a typed line, or says what is wrong with it.
-func parseAnswer(line, word string, scopes []gate.Scope) (gate.Answer, string) {
+// parseAnswer reads a typed line, or says what is wrong with it. Where there are
+// choices, one of them is the word.
+func parseAnswer(line, word string, scopes []gate.Scope, choices []string) (gate.Answer, string) {
 	line = strings.TrimSpace(line)
 	verb, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
 	if line == "" || verb == "deny" {
 		return gate.Answer{Scope: gate.Deny, Reason: strings.ToValidUTF8(rest, "\ufffd")}, ""
+	}
+	if len(choices) > 0 {
+		if slices.Contains(choices, line) {
+			return gate.Answer{Scope: gate.Once, Choice: line}, ""
+		}
+		return gate.Answer{}, "That is none of the answers above."
 	}
 	for _, s := range scopes {
 		if v, ok := verbs[s]; !ok || v != verb {
@@ -391,6 +395,8 @@ func (t *Terminal) text(p *gate.Pending, word string) string {
 		for _, it := range p.Items {
 			line("  + %s", Escape(it.Text, longest))
 		}
+	case gate.AskPage:
+		line("A page in a browser asks to give answers in your name. If you opened it, which number does it show?")
 	default:
 		line("Client %s wants to run %s of host %s.", name(r.Client), name(r.Tool), name(r.Host))
 		if p.Again {
@@ -410,8 +416,11 @@ func (t *Terminal) text(p *gate.Pending, word string) string {
 		line("(%d more wait after this.)", more)
 	}
 	line("Type one of:")
+	for _, c := range p.Choices {
+		line("  %-18s the page shows this", c)
+	}
 	for _, s := range p.Scopes() {
-		if what := meaning(p, s); s != gate.Deny {
+		if what := meaning(p, s); s != gate.Deny && p.Kind != gate.AskPage {
 			line("  %-8s%-10s %s", verbs[s], word, what)
 		}
 	}
@@ -425,6 +434,9 @@ func meaning(p *gate.Pending, s gate.Scope) string {
 	r := p.Request
 	switch s {
 	case gate.Deny:
+		if p.Kind == gate.AskPage {
+			return "none of them, or I opened no page; Enter alone means the same"
+		}
 		if p.Kind != gate.AskCall {
 			return "no: it stays as it is; Enter alone means the same"
 		}

@@ -33,9 +33,18 @@ func TestParseAnswer(t *testing.T) {
 		{"deny not now", all, gate.Answer{Reason: "not now"}, true},
 		{"denied", all, gate.Answer{}, false},
 	} {
-		got, problem := parseAnswer(tt.line, "badefo", tt.scopes)
+		got, problem := parseAnswer(tt.line, "badefo", tt.scopes, nil)
 		if got != tt.want || (problem == "") != tt.ok {
 			t.Errorf("%q: %+v, %q", tt.line, got, problem)
+		}
+	}
+}
+
+func TestParseChoice(t *testing.T) {
+	for line, want := range map[string]string{"17": "17", " 80 ": "80", "allow 17": "", "81": "", "deny": "", "": ""} {
+		got, problem := parseAnswer(line, "badefo", []gate.Scope{gate.Deny, gate.Once}, []string{"17", "42", "80"})
+		if got.Choice != want || (got.Scope == gate.Once) != (want != "") || (problem == "") != (want != "" || line == "deny" || line == "") {
+			t.Errorf("%q: %+v, %q", line, got, problem)
 		}
 	}
 }
@@ -106,6 +115,10 @@ This question stands until it is answered.
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	p = &gate.Pending{Kind: gate.AskPage, Choices: []string{"17", "42", "80"}}
+	if got := (&Terminal{}).text(p, "badefo"); !strings.Contains(got, "  42 ") || strings.Contains(got, "badefo") {
+		t.Errorf("got\n%s", got)
 	}
 	p = &gate.Pending{Kind: gate.AskAccept, Items: []gate.Item{{Key: "k", Text: "more \x1b of this"}}}
 	if got := (&Terminal{}).text(p, "badefo"); !strings.Contains(got, "  + more ⟨U+001B⟩ of this\n") || strings.Contains(got, "15m") || strings.Contains(got, "more wait") {

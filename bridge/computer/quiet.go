@@ -2,6 +2,7 @@ package computer
 
 import (
 	"context"
+	"time"
 
 	"drawbridge/bridge/stop"
 )
@@ -66,5 +67,13 @@ func (t *Tool) guard(context.Context) error {
 	if n, _ := t.pending(); n > 0 {
 		return errPending(n)
 	}
-	return t.heed.acted()
+	if err := t.heed.acted(); err != nil {
+		return err
+	}
+	t.sent.Store(time.Now().UnixNano())
+	return nil
 }
+
+// LastEvent is when the last event was sent to the desktop, or let go to be
+// sent: an answer right after it may not be the person's.
+func (t *Tool) LastEvent() time.Time { return time.Unix(0, t.sent.Load()) }

@@ -453,12 +453,22 @@ func TestGuard(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.Quiet = func() (int, <-chan struct{}) { return pending, nil }
 	})
+	if s := time.Since(r.tool.LastEvent()); s < time.Hour {
+		t.Errorf("an event %s ago, before any", s)
+	}
 	if err := r.tool.guard(t.Context()); err != nil {
 		t.Error(err)
+	}
+	last := r.tool.LastEvent()
+	if time.Since(last) > time.Minute {
+		t.Errorf("the last event was at %s", last)
 	}
 	pending = 1
 	if err := r.tool.hand.Move(t.Context(), input.Point{}, nil); err == nil || len(r.driver.Lines()) != 0 {
 		t.Errorf("posted %q, %v", r.driver.Lines(), err)
+	}
+	if !r.tool.LastEvent().Equal(last) {
+		t.Error("an event that was held back counts as sent")
 	}
 }
 

@@ -74,6 +74,7 @@ type Tool struct {
 	// hand and heed belong to whoever holds the lease.
 	hand *input.Hand
 	heed heed
+	sent atomic.Int64 // when the last event was let go, in Unix ns; 0: never
 
 	idleMu sync.Mutex  // guards idle and closed
 	idle   *time.Timer // gives the capture's memory back; nil before the first look

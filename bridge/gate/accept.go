@@ -52,6 +52,7 @@ func (g *Gate) setPolicy(next Policy) error {
 func (g *Gate) inForce(f *inForce, items []Item) {
 	g.force.Store(f)
 	g.items = items
+	g.opts.Changed()
 	if g.opts.Accepted == nil {
 		return
 	}

@@ -16,6 +16,7 @@ const (
 	AskResume             // go on after a pause?
 	AskAccept             // accept what loosens in configuration and rules?
 	AskLoosen             // loosen what Items say, as a program or a menu asks?
+	AskPage               // which of Choices does the page show that the person opened?
 )
 
 // Scope is what an answer covers.
@@ -23,7 +24,7 @@ type Scope uint8
 
 const (
 	Deny    Scope = iota // the zero Answer denies
-	Once                 // this call; also the yes to AskResume, AskAccept and AskLoosen
+	Once                 // this call; also the yes to AskResume, AskAccept and AskLoosen, and with a Choice to AskPage
 	ForConn              // this tool for this connection
 	For15m               // this tool for this client, for 15 minutes
 	Always               // this tool for this client: writes the rule that the prompt shows
@@ -36,6 +37,7 @@ const grantTime = 15 * time.Minute
 type Answer struct {
 	Scope  Scope
 	Reason string // of a Deny, if one was given; reaches the caller
+	Choice string // of AskPage: which of the prompt's Choices was picked
 	By     string // the surface's name
 }
 
@@ -61,6 +63,7 @@ type Pending struct {
 	Request *Request // of AskCall; of AskLoosen only its Client; nil for the others
 	Hash    string   // binds an approval to exactly this call, hex
 	Items   []Item   // of AskAccept: every difference; of AskLoosen: the one thing
+	Choices []string // of AskPage: one of them is what the page shows
 	// Rule is what Always would write; nil where Always would have no effect.
 	Rule *Rule
 	// Again is set when the call was allowed and the picture around its targets
@@ -114,7 +117,8 @@ func (p *Pending) Answer(a Answer) error {
 	if a.By == "" {
 		return fmt.Errorf("an answer must say where it was given")
 	}
-	if !slices.Contains(p.Scopes(), a.Scope) {
+	if !slices.Contains(p.Scopes(), a.Scope) ||
+		p.Kind == AskPage && a.Scope != Deny && !slices.Contains(p.Choices, a.Choice) {
 		return fmt.Errorf("this prompt does not offer that answer")
 	}
 	how := "it was answered at the " + a.By
@@ -164,6 +168,7 @@ func (g *Gate) settle(p *Pending, how string, set func()) bool {
 func (g *Gate) bump() {
 	close(g.changed)
 	g.changed = make(chan struct{})
+	g.opts.Changed()
 }
 
 // newPending puts a prompt on the list, so that from here on no input is

@@ -103,6 +103,10 @@ type Options struct {
 	CoolDown    time.Duration // after a denial; 10 s, doubled by each further one
 	CoolDownMax time.Duration // up to this; 5 min
 
+	// Changed, if set, is called after each change of what the gate shows:
+	// prompts, pause, rules. It must not block, nor call the gate.
+	Changed func()
+
 	Log zerolog.Logger
 }
 
@@ -144,6 +148,9 @@ func New(opts Options) *Gate {
 		opts.CoolDownMax = 5 * time.Minute
 	}
 	opts.CoolDownMax = max(opts.CoolDown, opts.CoolDownMax)
+	if opts.Changed == nil {
+		opts.Changed = func() {}
+	}
 	g := &Gate{
 		opts: opts, surfaces: opts.Surfaces,
 		pending: map[*Pending]bool{}, changed: make(chan struct{}),

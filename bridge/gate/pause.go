@@ -2,8 +2,15 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+)
+
+var (
+	errNobody    = errors.New("nobody can be asked here: run Drawbridge with its tray or in a terminal's foreground")
+	errUnshown   = errors.New("the prompt could not be shown anywhere")
+	errPageAsked = errors.New("another page asks the person already: answer that first")
 )
 
 // Pause holds every call that is not decided yet, until a person resumes. by
@@ -14,6 +21,7 @@ func (g *Gate) Pause(by string) {
 		g.resumed = make(chan struct{})
 		g.pausedBy = by
 	}
+	g.opts.Changed()
 	g.mu.Unlock()
 	g.offerStanding()
 }
@@ -41,6 +49,7 @@ func (g *Gate) resume() {
 	if g.resumed != nil {
 		close(g.resumed)
 		g.resumed, g.pausedBy = nil, ""
+		g.opts.Changed()
 	}
 }
 
@@ -67,7 +76,7 @@ func (g *Gate) awaitResume(ctx context.Context, resumed <-chan struct{}, waiting
 // offer puts up a prompt of a kind of which there is at most one.
 func (g *Gate) offer(kind Kind, items []Item) error {
 	if !g.ready() {
-		return fmt.Errorf("nobody can be asked here: run Drawbridge with its tray or in a terminal's foreground")
+		return errNobody
 	}
 	deadline := g.opts.Deadline
 	if kind == AskResume {
@@ -89,7 +98,7 @@ func (g *Gate) offer(kind Kind, items []Item) error {
 	g.mu.Unlock()
 	if !g.show(p) {
 		g.settle(p, "it could not be shown", nil)
-		return fmt.Errorf("the prompt could not be shown anywhere")
+		return errUnshown
 	}
 	return nil
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drawbridge/bridge"
+	"drawbridge/bridge/audit"
+	"drawbridge/bridge/gate"
+	"drawbridge/bridge/stop"
+	"drawbridge/ui"
+)
+
+// pageAudit is how many of the last records the page shows.
+const pageAudit = 50
+
+func (c *cli) activityCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "activity", Short: "Open the page that shows everything the agent does",
+		Long: `Have the running agent open its activity page in the browser. The page shows
+everything; it answers for a person only once they picked the number that it
+shows on the tray, a notification or the terminal.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.ask(cmd, verbActivity, nil, nil) },
+	}
+}
+
+// activityPage is the agent as the page sees it.
+type activityPage struct{ *agent }
+
+var _ ui.PageAgent = activityPage{}
+
+// newActivity makes the page's server, and what keeps pictures for it.
+func (a *agent) newActivity(ctx context.Context) {
+	a.previews.Made = a.history.Before
+	a.activity = ui.NewActivity(ctx, ui.ActivityOptions{
+		Agent: activityPage{a}, Previews: &a.previews, History: &a.history, Browse: browse,
+		Injected: a.tool.LastEvent, Log: a.log,
+	})
+}
+
+// openActivity opens the page in the person's browser.
+func (a *agent) openActivity() error {
+	a.mu.Lock()
+	url := a.url
+	a.mu.Unlock()
+	if url == "" {
+		return errors.New("the agent does not serve yet")
+	}
+	base := "http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/mcp")
+	if err := a.activity.Open(base); err != nil {
+		return fmt.Errorf("the activity page cannot be opened: %w", err)
+	}
+	return nil
+}
+
+// browse opens an address in the person's browser, and does not wait for it.
+func browse(url string) error {
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	cmd := exec.Command(opener, url)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", opener, err)
+	}
+	go func() { _ = cmd.Wait() }() // it ends when the browser took the address, or with the browser
+	return nil
+}
+
+func (p activityPage) State() ui.State            { return p.uiState() }
+func (p activityPage) Changed() <-chan struct{}   { return p.pulse.Wait() }
+func (p activityPage) Prompts() []*gate.Pending   { return p.gate.List() }
+func (p activityPage) Calls() []bridge.CallStatus { return p.server.Calls() }
+
+func (p activityPage) Rules() []ui.Rule {
+	var out []ui.Rule
+	for _, r := range listRules(p.gate.Rules(), p.config().Rules) {
+		v := ui.Rule{Key: r.Key, Text: r.Rule.String()}
+		if r.Place == "rules" {
+			v.Number = r.Number
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// Audit reads the record's end and verifies all of it.
+func (p activityPage) Audit() (ui.AuditView, error) {
+	v := ui.AuditView{Records: []json.RawMessage{}, Problems: []string{}}
+	report, err := audit.Verify(auditDir(p.dir))
+	if err != nil {
+		return v, err
+	}
+	v.OK = report.OK()
+	for _, x := range report.Problems {
+		v.Problems = append(v.Problems, ui.Escape(x.Text, 300))
+	}
+	var b bytes.Buffer
+	if err := audit.Tail(context.Background(), auditDir(p.dir), pageAudit, false, &b); err != nil {
+		return v, err
+	}
+	for line := range bytes.Lines(b.Bytes()) {
+		if line = bytes.TrimSpace(line); json.Valid(line) {
+			v.Records = append(v.Records, json.RawMessage(line))
+		}
+	}
+	return v, nil
+}
+
+// Do does what a button of the page says.
+func (p activityPage) Do(v ui.Verb, _ string) error {
+	switch v {
+	case ui.VerbStop:
+		p.stopAll(stop.Stopped, "everything was stopped on the activity page")
+		return nil
+	case ui.VerbPause:
+		p.pauseAll("the activity page")
+		return nil
+	case ui.VerbResume:
+		return p.gate.OfferResume()
+	}
+	return fmt.Errorf("the page cannot do %q", v)
+}
+
+func (p activityPage) StopCall(id string) bool {
+	return p.server.StopCall(id, &stop.Error{Reason: stop.Stopped, Message: "the call was stopped on the activity page"})
+}
+
+func (p activityPage) Revoke(key string) error {
+	_, err := p.gate.RevokeRule(key)
+	return err
+}
+
+func (p activityPage) Confirm(ctx context.Context, choices []string, shown string) (bool, error) {
+	return p.gate.ConfirmPage(ctx, choices, shown)
+}

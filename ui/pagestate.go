@@ -1,0 +1,153 @@
+package ui
+
+import (
+	"strings"
+	"time"
+
+	"drawbridge/bridge/gate"
+)
+
+// pageState is what the page shows. Every text in it that came from a program
+// is safe to show; times are Unix milliseconds, so that the same state is the
+// same bytes.
+type pageState struct {
+	Version  string         `json:"version"`
+	Status   string         `json:"status"`
+	Icon     string         `json:"icon"`
+	Paused   bool           `json:"paused"`
+	Answers  answering      `json:"answers"`
+	Pending  []pagePrompt   `json:"pending"`
+	Running  []pageCall     `json:"running"`
+	Finished []pageFinished `json:"finished"`
+	Clients  []string       `json:"clients"`
+	Hosts    []string       `json:"hosts"`
+	Rules    []Rule         `json:"rules"`
+	Warnings []string       `json:"warnings"`
+}
+
+type pagePrompt struct {
+	ID       string       `json:"id"`
+	Title    string       `json:"title"`
+	Lines    []string     `json:"lines"`
+	Again    bool         `json:"again"`
+	Picture  bool         `json:"picture"`
+	Native   bool         `json:"native"` // answered only on native surfaces
+	Answers  []pageAnswer `json:"answers"`
+	Deadline int64        `json:"deadline"` // 0: it stands
+}
+
+type pageAnswer struct {
+	Name  string `json:"name"`
+	Label string `json:"label"`
+}
+
+type pageCall struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Since int64  `json:"since"`
+}
+
+type pageFinished struct {
+	pageCall
+	Outcome string   `json:"outcome"`
+	MS      float64  `json:"ms"`
+	Lines   []string `json:"lines"` // of the arguments
+	Text    []string `json:"text"`  // what it answered
+	Before  bool     `json:"before"`
+	After   bool     `json:"after"`
+}
+
+func newPageState(s *State, a PageAgent, h *History, now time.Time) *pageState {
+	icon, status := s.Status()
+	v := &pageState{
+		Version: s.Version, Status: status, Icon: icon.String(), Paused: s.Paused,
+		Pending: []pagePrompt{}, Running: []pageCall{}, Finished: []pageFinished{},
+		Clients: []string{}, Hosts: []string{}, Rules: []Rule{}, Warnings: []string{},
+	}
+	for _, p := range a.Prompts() {
+		v.Pending = append(v.Pending, newPagePrompt(p, now))
+	}
+	for _, c := range a.Calls() {
+		if c.Running {
+			v.Running = append(v.Running, pageCall{c.ID, callTitle(c.Client, c.Tool, c.Host), c.Began.UnixMilli()})
+		}
+	}
+	for _, f := range h.List() {
+		x := pageFinished{
+			pageCall: pageCall{f.ID, callTitle(f.Client, f.Tool, f.Host), f.Began.UnixMilli()},
+			Outcome:  Escape(f.Outcome, 100), MS: f.MS, Before: f.before != nil, After: f.after != "",
+			Lines: joined(arguments(f.Args)), Text: []string{},
+		}
+		for _, l := range strings.Split(f.Text, "\n") {
+			x.Text = append(x.Text, Escape(l, longest))
+		}
+		v.Finished = append(v.Finished, x)
+	}
+	for _, it := range clients(s.Clients).Sub {
+		v.Clients = append(v.Clients, it.Label)
+	}
+	for _, it := range hosts(s.Hosts) {
+		for _, sub := range it.Sub {
+			v.Hosts = append(v.Hosts, sub.Label)
+		}
+	}
+	for _, r := range a.Rules() {
+		r.Text = Escape(r.Text, longest)
+		v.Rules = append(v.Rules, r)
+	}
+	for _, w := range s.Warnings {
+		v.Warnings = append(v.Warnings, Escape(w, longest))
+	}
+	return v
+}
+
+func callTitle(client, tool, host string) string {
+	title := name(client) + " runs " + name(tool)
+	if host != "" {
+		title += " of " + name(host)
+	}
+	return title
+}
+
+func newPagePrompt(p *gate.Pending, now time.Time) pagePrompt {
+	q := NewPrompt(p, now)
+	v := pagePrompt{ID: q.ID, Again: q.Again, Native: q.Kind != gate.AskCall, Lines: joined(q.Args), Answers: []pageAnswer{}}
+	if !p.Deadline.IsZero() {
+		v.Deadline = p.Deadline.UnixMilli()
+	}
+	switch q.Kind {
+	case gate.AskResume:
+		v.Title = "Everything is paused. Go on?"
+	case gate.AskPage:
+		v.Title = "A page asks to answer for you"
+	case gate.AskAccept:
+		v.Title = "Allow more than before?"
+		for _, it := range q.Items {
+			v.Lines = append(v.Lines, Escape(it, longest))
+		}
+	default:
+		v.Title = callTitle(q.Client, q.Tool, q.Host)
+		v.Picture = p.Request.Preview != nil
+		for _, s := range q.Scopes {
+			v.Answers = append(v.Answers, pageAnswer{scopeNames[s], pageLabel(&q, s)})
+		}
+	}
+	if v.Lines == nil {
+		v.Lines = []string{}
+	}
+	return v
+}
+
+func pageLabel(p *Prompt, s gate.Scope) string {
+	switch s {
+	case gate.Once:
+		return "Allow once"
+	case gate.ForConn:
+		return "Allow " + name(p.Tool) + " for this connection"
+	case gate.For15m:
+		return "Allow " + name(p.Tool) + " for 15 minutes"
+	case gate.Always:
+		return "Always, by the rule " + Escape(p.Rule, longest)
+	}
+	return "Deny"
+}

@@ -1,0 +1,84 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/png"
+	"sync"
+	"time"
+
+	"golang.org/x/image/draw"
+
+	"drawbridge/bridge/gate"
+)
+
+const (
+	previewTime  = 3 * time.Second
+	previewWidth = 480 // of the small picture
+)
+
+// Previews makes the picture of each prompt once, so that all surfaces show the
+// same, and no surface's own window is in it. The zero Previews works.
+type Previews struct {
+	// Made, if set, is told of each picture and the call that it belongs to.
+	Made func(callID string, png []byte)
+
+	mu  sync.Mutex // guards all
+	all map[*gate.Pending]*preview
+}
+
+type preview struct {
+	once sync.Once
+	png  []byte
+}
+
+// PNG returns a prompt's picture, nil where it has none. It is kept until the
+// prompt is over.
+func (v *Previews) PNG(ctx context.Context, p *gate.Pending) []byte {
+	if p.Request == nil || p.Request.Preview == nil {
+		return nil
+	}
+	v.mu.Lock()
+	e := v.all[p]
+	if e == nil {
+		if v.all == nil {
+			v.all = map[*gate.Pending]*preview{}
+		}
+		e = &preview{}
+		v.all[p] = e
+		go func() { // ends with the prompt, as each does
+			<-p.Done()
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			delete(v.all, p)
+		}()
+	}
+	v.mu.Unlock()
+	e.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), previewTime)
+		defer cancel()
+		if data, err := p.Request.Preview(ctx); err == nil {
+			e.png = data
+			if v.Made != nil {
+				v.Made(p.Request.ID, data)
+			}
+		}
+	})
+	return e.png
+}
+
+// Small returns a prompt's picture made small, nil where it has none.
+func (v *Previews) Small(ctx context.Context, p *gate.Pending) image.Image {
+	im, err := png.Decode(bytes.NewReader(v.PNG(ctx, p)))
+	if err != nil {
+		return nil
+	}
+	b := im.Bounds()
+	if b.Dx() <= previewWidth {
+		return im
+	}
+	small := image.NewRGBA(image.Rect(0, 0, previewWidth, max(1, b.Dy()*previewWidth/b.Dx())))
+	draw.ApproxBiLinear.Scale(small, small.Bounds(), im, b, draw.Src, nil)
+	return small
+}
