@@ -9,7 +9,7 @@ DESKTOP ?= simulated
 # Real programs that are attached as hosts; omp takes 1.5 GB.
 HOSTS   ?= pi omp servers
 
-.PHONY: demo run build test conformance ci bench lint darwin fuzz deps hosts clean
+.PHONY: demo run build test conformance killswitch ci bench lint darwin fuzz deps hosts clean
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -25,6 +25,10 @@ test: deps ## all tests, with the race detector where there is a C compiler
 
 conformance: ## the official MCP suite against the endpoint, as a table (part of test, too)
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
+
+killswitch: ## the model switch against the official clients, as a table (part of test, too), and its figures
+	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v ./packaging/killswitch
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./packaging/killswitch
 
 ci: HOSTS = pi servers
 ci: lint darwin test hosts ## what must be green before anything lands

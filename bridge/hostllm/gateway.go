@@ -195,7 +195,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, rest := cutPath(rest)
-	if name == "" {
+	if name == "" && rest == "" {
 		g.hello(w, host)
 		return
 	}
@@ -275,7 +275,18 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, what Refusal, tar
 	defer context.AfterFunc(leave, func() { cancel(errDenied) })()
 	ctx = context.WithValue(ctx, passageKey{}, &passage{what, target, leave})
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: sync.OnceFunc(left)})
-	g.models.ServeHTTP(w, r.WithContext(ctx))
+	send(g.models, w, r.WithContext(ctx))
+}
+
+// send sends a request on and its answer back, also while the request's body is
+// still coming. Without being told, the server closes that body at the answer's
+// first byte, which ends what is sent on, now and then in the middle.
+func send(p *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request) {
+	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+		writeFailure(w, http.StatusInternalServerError, "the connection cannot be passed on")
+		return
+	}
+	p.ServeHTTP(w, r)
 }
 
 // deny refuses a model request that was counted as an attempt. The body is read first: a client that is still
@@ -296,7 +307,7 @@ const (
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}
 
-const bufferSize = 16 << 10
+const bufferSize = 64 << 10
 
 // drain reads a request's body to its end, and tells whether it came to it.
 func drain(w http.ResponseWriter, r *http.Request) bool {

@@ -175,6 +175,7 @@ func TestGatewayBad(t *testing.T) {
 			{"no secret", "POST /openai/v1 HTTP/1.1\r\nHost: " + us + "\r\n\r\n", "404 Not Found"},
 			{"nothing", "GET / HTTP/1.1\r\nHost: " + us + "\r\n\r\n", "404 Not Found"},
 			{"asterisk", "GET * HTTP/1.1\r\nHost: " + us + "\r\n\r\n", "404 Not Found"},
+			{"no provider", "GET /" + r.host.secret + "//host-llm HTTP/1.1\r\nHost: " + us + "\r\n\r\n", "404 Not Found"},
 			{"unknown provider", "POST /" + r.host.secret + "/nobody/v1 HTTP/1.1\r\nHost: " + us + "\r\n\r\n", "404 Not Found"},
 			{"rebinding", "POST " + good + " HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403 Forbidden"},
 			{"a page", "POST " + good + " HTTP/1.1\r\nHost: " + us + "\r\nOrigin: https://evil.example\r\n\r\n", "403 Forbidden"},
@@ -530,6 +531,79 @@ func TestOpenGatewayBad(t *testing.T) {
 		if _, err := OpenGateway(GatewayOptions{Dir: dir, Listen: "127.0.0.1:0", Switch: sw}); err == nil || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestStreamsEndWell: an answer that streams comes whole, and its connection can
+// be used again.
+func TestStreamsEndWell(t *testing.T) {
+	r := newRig(t, Allow)
+	var wg sync.WaitGroup
+	for _, provider := range []string{"openai", "anthropic"} {
+		path := map[string]string{"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}[provider]
+		direct, want := post(t, r.model.URL+path, `{"stream":true}`)
+		for range 4 {
+			wg.Go(func() {
+				for range 100 {
+					res, body := post(t, r.base(provider)+path, `{"stream":true}`)
+					if body != want || res.Header.Get("Content-Type") != direct.Header.Get("Content-Type") {
+						t.Errorf("%s: %s\n%s", provider, res.Status, body)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// TestAnswerBeforeBody: an answer may begin while the request still comes; neither
+// cuts the other off.
+func TestAnswerBeforeBody(t *testing.T) {
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		if err := rc.EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		buf := make([]byte, 100)
+		for {
+			n, err := r.Body.Read(buf)
+			_, _ = w.Write(buf[:n])
+			_ = rc.Flush()
+			if err != nil {
+				return
+			}
+		}
+	}))
+	defer far.Close()
+	r := newRig(t, Allow)
+	r.serve(t.TempDir(), map[string]string{"far": far.URL})
+	c, err := net.Dial("tcp", r.gw.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say := func(text string) {
+		t.Helper()
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("POST /" + r.host.secret + "/far/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\none")
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 3)
+	for _, want := range []string{"one", "two", "end"} {
+		if want != "one" {
+			say(want)
+		}
+		if _, err := io.ReadFull(res.Body, buf); err != nil || string(buf) != want {
+			t.Fatalf("%q, %v; want %s", buf, err, want)
+		}
+	}
+	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) != 0 {
+		t.Errorf("then %q, %v", rest, err)
 	}
 }
 

@@ -76,7 +76,7 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx := context.WithValue(r.Context(), passageKey{}, &passage{Refusal: what, target: r.URL})
-	g.others.ServeHTTP(w, r.WithContext(ctx))
+	send(g.others, w, r.WithContext(ctx))
 }
 
 // connect serves CONNECT.
@@ -101,7 +101,8 @@ func (g *Gateway) connect(w http.ResponseWriter, r *http.Request) {
 		}
 		dial = g.dialModel
 	}
-	up, err := dial(r.Context(), "tcp", d.String())
+	// Not with the request's context: it ends when the client has said all.
+	up, err := dial(g.ctx, "tcp", d.String())
 	switch {
 	case err == nil:
 		left()
