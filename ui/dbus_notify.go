@@ -353,8 +353,11 @@ func notifyText(p *Prompt) (summary, body string) {
 		return "Everything is paused", "Go on?"
 	case gate.AskPage:
 		return "A page asks to answer for you", "If you opened it: which number does it show?"
-	case gate.AskAccept:
+	case gate.AskAccept, gate.AskLoosen:
 		summary = "Allow more than before?"
+		if p.Kind == gate.AskLoosen {
+			summary = Escape(p.Client, 40) + " asks to allow more"
+		}
 		for _, it := range p.Items[:min(len(p.Items), notifyLines)] {
 			b.WriteString(Escape(it, 200) + "\n")
 		}
@@ -383,6 +386,8 @@ func notifyActions(p *Prompt) []string {
 		return []string{"once", "Go on", "deny", "Stay paused"}
 	case gate.AskAccept:
 		return []string{"once", "Accept all of this", "deny", "Keep it as it is"}
+	case gate.AskLoosen:
+		return []string{"once", "Allow this", "deny", "Keep it as it is"}
 	case gate.AskPage:
 		var out []string
 		for _, c := range p.Choices {

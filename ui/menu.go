@@ -120,6 +120,8 @@ func promptLabel(p *Prompt) string {
 		what = "Everything is paused: go on?"
 	case gate.AskAccept:
 		what = fmt.Sprintf("Accept %s that loosen?", plural(len(p.Items), "change"))
+	case gate.AskLoosen:
+		what = Escape(p.Client, 24) + " asks to allow more"
 	case gate.AskPage:
 		what = "A page asks to answer for you"
 	default:
@@ -159,6 +161,12 @@ func answers(p *Prompt) []Item {
 	case gate.AskAccept:
 		lines(p.Items)
 		answer("Accept all of this", gate.Answer{Scope: gate.Once})
+		answer("Keep it as it is", gate.Answer{})
+		return items
+	case gate.AskLoosen:
+		line(Escape(p.Client, 40) + " asks to allow more from now on:")
+		lines(p.Items)
+		answer("Allow this", gate.Answer{Scope: gate.Once})
 		answer("Keep it as it is", gate.Answer{})
 		return items
 	case gate.AskPage:

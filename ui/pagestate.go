@@ -120,8 +120,11 @@ func newPagePrompt(p *gate.Pending, now time.Time) pagePrompt {
 		v.Title = "Everything is paused. Go on?"
 	case gate.AskPage:
 		v.Title = "A page asks to answer for you"
-	case gate.AskAccept:
+	case gate.AskAccept, gate.AskLoosen:
 		v.Title = "Allow more than before?"
+		if q.Kind == gate.AskLoosen {
+			v.Title = name(q.Client) + " asks to allow more"
+		}
 		for _, it := range q.Items {
 			v.Lines = append(v.Lines, Escape(it, longest))
 		}

@@ -45,7 +45,7 @@ type Prompt struct {
 	Host    string
 	Args    []string // laid out in lines that are safe to show
 	Again   bool     // it was allowed, and the picture changed since
-	Items   []string // of gate.AskAccept
+	Items   []string // of gate.AskAccept and gate.AskLoosen
 	Choices []string // of gate.AskPage
 	Rule    string   // what gate.Always would write
 	Scopes  []gate.Scope
@@ -58,6 +58,9 @@ func NewPrompt(p *gate.Pending, now time.Time) Prompt {
 	v := Prompt{ID: p.ID, Kind: p.Kind, Again: p.Again, Choices: p.Choices, Scopes: p.Scopes(), Since: p.Since}
 	if r := p.Request; r != nil {
 		v.Client, v.Tool, v.Host, v.Args = r.Client, r.Tool, r.Host, arguments(r.Args)
+		if r.Extra != nil {
+			v.Args = append(append(v.Args, "and sends along, beside the arguments:"), arguments(r.Extra)...)
+		}
 	}
 	for _, it := range p.Items {
 		v.Items = append(v.Items, it.Text)
