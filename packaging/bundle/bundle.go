@@ -15,9 +15,6 @@ import (
 	"howett.net/plist"
 )
 
-// Name is the bundle's name on disk.
-const Name = "Drawbridge.app"
-
 //go:embed strings
 var localized embed.FS
 

@@ -67,7 +67,7 @@ func TestTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := filepath.Join(t.TempDir(), bundle.Name)
+	app := filepath.Join(t.TempDir(), "Drawbridge.app")
 	if err := bundle.Write(app, bundle.Parts{Version: "v1.2.3-4-gabcdef0", InfoPlist: info, Program: []byte("program"), Licences: []byte("licences")}); err != nil {
 		t.Fatal(err)
 	}

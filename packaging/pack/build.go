@@ -14,6 +14,7 @@ import (
 
 	"drawbridge/packaging/bundle"
 	"drawbridge/packaging/icon"
+	"drawbridge/packaging/install"
 	"drawbridge/packaging/macho"
 )
 
@@ -90,7 +91,7 @@ func build(ctx context.Context, o appOptions) (app string, remove func(), err er
 	if parts.Icon, err = icon.ICNS(); err != nil {
 		return "", nil, err
 	}
-	app = filepath.Join(dir, bundle.Name)
+	app = filepath.Join(dir, install.Name)
 	return app, remove, bundle.Write(app, parts)
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"drawbridge/packaging/bundle"
+	"drawbridge/packaging/install"
 	"drawbridge/packaging/sign"
 	"drawbridge/packaging/verify"
 )
@@ -48,7 +49,7 @@ func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(s
 	f := flag.NewFlagSet("pack app", flag.ContinueOnError)
 	var o appOptions
 	f.StringVar(&o.version, "version", "dev", "the `version`, as git describe prints it")
-	f.StringVar(&o.out, "out", filepath.Join("build", bundle.Name), "where the app is put; an older one there is replaced")
+	f.StringVar(&o.out, "out", filepath.Join("build", install.Name), "where the app is put; an older one there is replaced")
 	f.StringVar(&o.tray, "tray", "own", "the menu: own, or systray (on a Mac, with cgo)")
 	how := f.String("sign", "auto", "auto (the identity that is there, else ad hoc), adhoc, or none")
 	place := f.String("identity", "", "the identity `file` that pack identity made (default: in the user's configuration directory)")
@@ -138,7 +139,7 @@ func writeReport(w io.Writer, r verify.Report) {
 // distCommand packs a finished app.
 func distCommand(_ context.Context, args []string, out io.Writer, _ func(string) string) error {
 	f := flag.NewFlagSet("pack dist", flag.ContinueOnError)
-	app := f.String("app", filepath.Join("build", bundle.Name), "the app")
+	app := f.String("app", filepath.Join("build", install.Name), "the app")
 	dir := f.String("out", filepath.Join("build", "dist"), "the `directory` that the files are put in")
 	url := f.String("url", "https://github.com/drawbridge/drawbridge/releases/download/v#{version}/Drawbridge-#{version}.zip", "where the zip will be, for the cask")
 	if err := f.Parse(args); err != nil {
