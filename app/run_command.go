@@ -55,6 +55,9 @@ func (t told) Error() string { return string(t) }
 // start runs the agent until it is told to end, or hands over to the one that
 // runs already.
 func (c *cli) start(ctx context.Context, o runOptions) error {
+	if moved, err := c.leaveVolatile(ctx); moved || err != nil {
+		return err
+	}
 	conf, err := c.loadConfig(o)
 	if err != nil {
 		return err
