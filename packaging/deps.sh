@@ -17,6 +17,10 @@ have xmodmap x11-xserver-utils
 have scrot scrot
 have dbus-daemon dbus
 have git git
+have openssl openssl
+have python3 python3
+have systemd-analyze systemd
+have unzip unzip
 have npm npm
 [ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
 [ -e /usr/include/stdlib.h ] || need="$need libc6-dev"

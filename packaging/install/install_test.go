@@ -210,6 +210,12 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: left %q where there was %q", name, after, before)
 		}
 	}
+	// Where nothing can be made, for root neither.
+	if _, err := os.Stat("/proc/self"); err == nil {
+		if _, err := Install(Options{Source: one, Dir: "/proc"}); err == nil {
+			t.Error("installed into /proc")
+		}
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -110,11 +110,17 @@ func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(s
 	}
 	fmt.Fprintln(out, o.out)
 	writeReport(out, r)
+	if r.Version == noVersion {
+		fmt.Fprintf(out, "  note         %q is no version like v1.2.3, so the app says %s: tag the commit\n", o.version, noVersion)
+	}
 	if id == nil {
 		fmt.Fprint(out, adHocWarning)
 	}
 	return nil
 }
+
+// noVersion is what an app says that was built from no tagged commit.
+const noVersion = "0.0.0"
 
 const adHocWarning = `
 WARNING: signed ad hoc. macOS will take every build for another app, so that
