@@ -80,6 +80,9 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return c.handOver(ctx, dir, pid)
 	}
 	defer lock.Close()
+	if err := checkFormat(dir); err != nil {
+		return err
+	}
 
 	log, logFile, err := newLog(conf.Log, c.err, dir)
 	if err != nil {
