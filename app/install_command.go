@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drawbridge/bridge/control"
+	"drawbridge/packaging/hosts"
 	"drawbridge/packaging/install"
 	"drawbridge/packaging/login"
 )
@@ -164,10 +165,10 @@ func (c *cli) uninstallCommand() *cobra.Command {
 	var dir string
 	var purge bool
 	cmd := &cobra.Command{
-		Use: "uninstall", Short: "Remove the app, the login item and the link",
-		Long: `End the running agent and remove the app, the login item and the link on PATH.
-State and configuration stay, unless --purge asks for them to go too: tokens, rules
-and the audit are gone for good then.`,
+		Use: "uninstall", Short: "Remove the app and what belongs to it",
+		Long: `End the running agent and remove the app, the login item, the link on PATH and
+the extensions of hosts. State and configuration stay, unless --purge asks for
+them to go too: tokens, rules and the audit are gone for good then.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := c.uninstall(cmd.Context(), dir, purge)
@@ -221,6 +222,17 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 	removed("the login item", is, err)
 	if err := c.endAgent(ctx, state); err != nil {
 		return r, errors.Join(append(problems, err)...)
+	}
+	// An extension that is left would look for the agent, and deny its host a model
+	// where it cannot read what the agent last said.
+	for _, kind := range hosts.Kinds {
+		where, err := c.extensionDir(kind)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		is, err := hosts.Uninstall(where)
+		removed("the extension of "+kind, is, err)
 	}
 	dirs := []string{dir}
 	if dir == "" && runtime.GOOS == "darwin" {

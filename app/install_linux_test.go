@@ -36,7 +36,7 @@ func newPerson(t *testing.T) person {
 	}
 	return person{t, home, []string{
 		"PATH=" + bin + ":" + fake + ":/usr/bin:/bin", "FAKE_STATE=" + t.TempDir(),
-		"XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "DRAWBRIDGE_STATE=", "DRAWBRIDGE_CONFIG=",
+		"XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "DRAWBRIDGE_STATE=", "DRAWBRIDGE_CONFIG=", "PI_CODING_AGENT_DIR=",
 	}}
 }
 
@@ -144,8 +144,9 @@ func TestInstallCommands(t *testing.T) {
 	}
 	p.has(p.run(exitOK, "install", "--app", two, "--dir", apps, "--new-identity"), "the old one still runs")
 
+	p.run(exitOK, "host", "install", "omp")
 	out := p.run(exitOK, "uninstall", "--dir", apps)
-	p.has(out, "removed the login item", "removed "+link, "removed "+app, "kept "+state, "tccutil reset ScreenCapture")
+	p.has(out, "removed the login item", "removed the extension of omp", "removed "+link, "removed "+app, "kept "+state, "tccutil reset ScreenCapture")
 	if err := agent.Wait(); err != nil {
 		t.Errorf("the agent ended with %v", err)
 	}
