@@ -25,7 +25,7 @@ identity="$keys/identity.pem"
 step "two builds, from two directories, are equal before signing"
 pack app -version v1.0.0 -sign none -out "$dir/one/Drawbridge.app"
 mkdir "$dir/copy"
-git ls-files -z --cached --others --exclude-standard | xargs -0 tar cf - | tar xf - -C "$dir/copy"
+git ls-files -z --cached --others --exclude-standard | tar cf - --null -T - | tar xf - -C "$dir/copy"
 (cd "$dir/copy" && pack app -version v1.0.0 -sign none -out "$dir/two/Drawbridge.app")
 rm -rf "$dir/copy"
 diff -r "$dir/one" "$dir/two" || fail "the builds differ"
