@@ -5,11 +5,15 @@ BIN     := build/drawbridge
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 DESKTOP ?= simulated
+APP     := build/Drawbridge.app
+TRAY    ?= own
+SIGN    ?= auto
+PACK     = $(GO) run ./packaging/pack
 
 # Real programs that are attached as hosts; omp takes 1.5 GB.
 HOSTS   ?= pi omp servers
 
-.PHONY: demo run build test conformance killswitch ci bench lint darwin fuzz deps hosts clean
+.PHONY: demo run build test conformance killswitch ci bench lint darwin fuzz deps hosts clean app dist identity app-check codesign notarize dmg
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -22,6 +26,23 @@ demo: build ## the main job end to end; DESKTOP=virtual does it against a real e
 
 test: deps ## all tests, with the race detector where there is a C compiler
 	packaging/test.sh
+	packaging/app-check.sh
+
+app: ## Drawbridge.app for both kinds of Mac, signed; SIGN=adhoc, TRAY=systray (on a Mac), REPIN=1
+	GO=$(GO) $(PACK) app -version $(VERSION) -out $(APP) -tray $(TRAY) -sign $(SIGN) $(if $(REPIN),-repin)
+
+dist: app ## what is handed out: a zip, its SHA-256, a Homebrew cask
+	$(PACK) dist -app $(APP)
+
+identity: ## a signing identity of your own, made once, outside the tree
+	$(PACK) identity
+
+app-check: ## makes the app in each way and has it checked by several verifiers
+	packaging/app-check.sh
+	$(GO) test -count=1 $(addprefix ./packaging/,bundle icon install login macho pack sign verify)
+
+codesign notarize dmg: ## on a Mac: sign with codesign, have Apple notarize, make a disk image
+	packaging/mac.sh $@ $(APP)
 
 conformance: ## the official MCP suite against the endpoint, as a table (part of test, too)
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance

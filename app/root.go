@@ -49,7 +49,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused,
 		c.runCommand(), c.doctorCommand(), c.toolsCommand(), c.callCommand(), c.connectCommand(),
 		c.clientCommand(), c.hostCommand(), c.hostLLMCommand(), c.rulesCommand(), c.statusCommand(),
 		c.stopCommand(), c.pauseCommand(), c.reloadCommand(), c.activityCommand(),
-		c.auditCommand(), c.configCommand(), c.versionCommand(),
+		c.auditCommand(), c.loginItemCommand(), c.installCommand(), c.uninstallCommand(),
+		c.configCommand(), c.versionCommand(),
 	)
 	root.SuggestionsMinimumDistance = 2
 	// Before cobra's own commands are made: they keep the writer.

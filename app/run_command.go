@@ -55,6 +55,9 @@ func (t told) Error() string { return string(t) }
 // start runs the agent until it is told to end, or hands over to the one that
 // runs already.
 func (c *cli) start(ctx context.Context, o runOptions) error {
+	if moved, err := c.leaveVolatile(ctx); moved || err != nil {
+		return err
+	}
 	conf, err := c.loadConfig(o)
 	if err != nil {
 		return err
@@ -77,6 +80,9 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return c.handOver(ctx, dir, pid)
 	}
 	defer lock.Close()
+	if err := checkFormat(dir); err != nil {
+		return err
+	}
 
 	log, logFile, err := newLog(conf.Log, c.err, dir)
 	if err != nil {

@@ -20,6 +20,10 @@ have git git
 have xfce4-panel xfce4-panel
 [ -x /usr/lib/$(uname -m)-linux-gnu/xfce4/notifyd/xfce4-notifyd ] || need="$need xfce4-notifyd"
 have chromium chromium
+have openssl openssl
+have python3 python3
+have systemd-analyze systemd
+have unzip unzip
 have npm npm
 [ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
 [ -e /usr/include/stdlib.h ] || need="$need libc6-dev"

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"drawbridge/packaging/install"
+	"drawbridge/packaging/login"
+)
+
+func (c *cli) loginItemCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "login-item", Short: "Start the agent at login, or not",
+		Long: `Have the agent started when you log in: by a LaunchAgent on macOS, by a systemd
+user unit that follows the graphical session on Linux. Installing again repairs a
+login item that starts something that was moved.`,
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "install", Short: "Start the agent at login", Args: noArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				program, err := c.loginProgram()
+				if err != nil {
+					return err
+				}
+				file, changed, err := login.Install(cmd.Context(), c.loginItem(program))
+				if err != nil {
+					return err
+				}
+				if c.flags.json {
+					return c.printJSON(map[string]any{"file": file, "changed": changed})
+				}
+				what := "Drawbridge starts at login"
+				if !changed {
+					what += " already"
+				}
+				_, err = fmt.Fprintf(c.out, "%s: %s\n", what, file)
+				return err
+			},
+		},
+		&cobra.Command{
+			Use: "remove", Short: "Do not start the agent at login", Args: noArgs,
+			Long: "Do not start the agent at login. On macOS an agent that the login item started\nends with it.",
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				removed, err := login.Remove(cmd.Context(), c.loginItem("/"))
+				if err != nil {
+					return err
+				}
+				if c.flags.json {
+					return c.printJSON(map[string]bool{"removed": removed})
+				}
+				what := "Drawbridge does not start at login any more"
+				if !removed {
+					what = "there was no login item"
+				}
+				_, err = fmt.Fprintln(c.out, what)
+				return err
+			},
+		},
+		&cobra.Command{
+			Use: "status", Short: "Say whether the agent starts at login", Args: noArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				program, err := ownProgram()
+				if err != nil {
+					return err
+				}
+				s, err := login.Read(cmd.Context(), c.loginItem(program))
+				if err != nil {
+					return err
+				}
+				if c.flags.json {
+					return c.printJSON(s)
+				}
+				var text string
+				switch {
+				case !s.Installed && !s.Enabled:
+					text = "Drawbridge does not start at login"
+				case s.Stale:
+					text = fmt.Sprintf("the login item is stale: %s starts another program than this one; drawbridge login-item install repairs it", s.File)
+				case !s.Enabled || !s.Installed:
+					text = fmt.Sprintf("the login item is half there (%s); drawbridge login-item install repairs it", s.File)
+				default:
+					text = fmt.Sprintf("Drawbridge starts at login, by %s: %s", s.System, s.File)
+				}
+				_, err = fmt.Fprintln(c.out, text)
+				return err
+			},
+		},
+	)
+	return cmd
+}
+
+func (c *cli) loginItem(program string) login.Options {
+	return login.Options{OS: runtime.GOOS, Program: program, Home: c.getenv("HOME"), Getenv: c.getenv, UID: os.Getuid()}
+}
+
+// loginProgram is what starts at login: this program, which on macOS must be in an
+// app at a place where it keeps its permissions.
+func (c *cli) loginProgram() (string, error) {
+	if c.flags.state != "" || c.flags.config != "" {
+		return "", usagef("at login the agent starts with the platform's own places: leave out --state and --config")
+	}
+	exe, err := ownProgram()
+	if err != nil || runtime.GOOS != "darwin" {
+		return exe, err
+	}
+	app := install.AppOf(exe)
+	why := "it is not part of an app"
+	if app != "" {
+		why = install.Volatile(app, c.getenv("HOME"), c.getenv("TMPDIR"))
+	}
+	if why != "" {
+		return "", &exitError{code: exitUsage, err: fmt.Errorf("%s cannot start at login: %s", exe, why), hint: "first: drawbridge install"}
+	}
+	return exe, nil
+}

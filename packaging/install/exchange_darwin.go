@@ -1,0 +1,8 @@
+package install
+
+import "golang.org/x/sys/unix"
+
+// exchange swaps two paths in one step.
+func exchange(a, b string) error {
+	return unix.RenamexNp(a, b, unix.RENAME_SWAP)
+}

@@ -1,0 +1,236 @@
+// Command pack makes Drawbridge.app on any machine that has Go, signs it, checks
+// it, and packs what is handed out. The Makefile's app, dist, identity and
+// app-check call it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"drawbridge/packaging/bundle"
+	"drawbridge/packaging/install"
+	"drawbridge/packaging/sign"
+	"drawbridge/packaging/verify"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Getenv); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "pack:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer, getenv func(string) string) error {
+	commands := map[string]func(context.Context, []string, io.Writer, func(string) string) error{
+		"app": appCommand, "dist": distCommand, "identity": identityCommand, "verify": verifyCommand,
+	}
+	if len(args) == 0 || commands[args[0]] == nil {
+		return errors.New("usage: pack app|dist|identity|verify; see pack COMMAND -h")
+	}
+	return commands[args[0]](ctx, args[1:], out, getenv)
+}
+
+// appCommand builds, signs and checks the app.
+func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(string) string) error {
+	f := flag.NewFlagSet("pack app", flag.ContinueOnError)
+	var o appOptions
+	f.StringVar(&o.version, "version", "dev", "the `version`, as git describe prints it")
+	f.StringVar(&o.out, "out", filepath.Join("build", install.Name), "where the app is put; an older one there is replaced")
+	f.StringVar(&o.tray, "tray", "own", "the menu: own, or systray (on a Mac, with cgo)")
+	how := f.String("sign", "auto", "auto (the identity that is there, else ad hoc), adhoc, or none")
+	place := f.String("identity", "", "the identity `file` that pack identity made (default: in the user's configuration directory)")
+	pin := f.String("pin", "", "the `file` that keeps the requirement (default: beside the identity)")
+	repin := f.Bool("repin", false, "accept another requirement than the pinned one: permissions given to the app are lost")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("pack app takes no argument, not %q", f.Arg(0))
+	}
+	if !slices.Contains([]string{"auto", "adhoc", "none"}, *how) {
+		return fmt.Errorf("-sign %q: use auto, adhoc or none", *how)
+	}
+	var err error
+	if *place == "" {
+		if *place, err = identityPlace(); err != nil {
+			return err
+		}
+	}
+	if *pin == "" {
+		*pin = filepath.Join(filepath.Dir(*place), "requirement")
+	}
+	// First, since a build takes a while.
+	var id *sign.Identity
+	if *how == "auto" {
+		if id, err = findIdentity(*place, getenv, time.Now()); err != nil {
+			return err
+		}
+	}
+	staged, remove, err := build(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if *how == "none" {
+		fmt.Fprintf(out, "%s, not signed\n", o.out)
+		return replace(staged, o.out)
+	}
+	entitlements, err := os.ReadFile(filepath.Join("packaging", "entitlements.plist"))
+	if err != nil {
+		return fmt.Errorf("pack runs in the repository's own directory: %w", err)
+	}
+	if err := sign.Bundle(staged, sign.Options{Identity: id, Entitlements: entitlements, Now: time.Now()}); err != nil {
+		return err
+	}
+	r, err := verify.Bundle(staged)
+	if err != nil {
+		return fmt.Errorf("the app that was just signed does not pass: %w", err)
+	}
+	if id != nil {
+		if err := checkPin(*pin, r.Requirement, *repin); err != nil {
+			return err
+		}
+	}
+	if err := replace(staged, o.out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, o.out)
+	writeReport(out, r)
+	if r.Version == noVersion {
+		fmt.Fprintf(out, "  note         %q is no version like v1.2.3, so the app says %s: tag the commit\n", o.version, noVersion)
+	}
+	if id == nil {
+		fmt.Fprint(out, adHocWarning)
+	}
+	return nil
+}
+
+// noVersion is what an app says that was built from no tagged commit.
+const noVersion = "0.0.0"
+
+const adHocWarning = `
+WARNING: signed ad hoc. macOS will take every build for another app, so that
+Accessibility and Screen Recording must be given again after each one. Make an
+identity once, with: make identity
+`
+
+func writeReport(w io.Writer, r verify.Report) {
+	fmt.Fprintf(w, "  identifier   %s, version %s, macOS %s or later\n", r.Identifier, r.Version, r.MinimumSystem)
+	for _, s := range r.Slices {
+		fmt.Fprintf(w, "  slice        %s, macOS %s or later, %d pages, cdhash %s\n", s.Arch, s.MinimumSystem, s.Pages, s.CDHash)
+		fmt.Fprintf(w, "  links        %s\n", strings.Join(s.Libraries, ", "))
+	}
+	fmt.Fprintf(w, "  resources    %d sealed\n", r.Resources)
+	for e, v := range r.Entitlements {
+		fmt.Fprintf(w, "  entitlement  %s: %v\n", e, v)
+	}
+	fmt.Fprintf(w, "  signed       %s\n", r.Signature)
+	fmt.Fprintf(w, "  requirement  %s\n", r.Requirement)
+}
+
+// distCommand packs a finished app.
+func distCommand(_ context.Context, args []string, out io.Writer, _ func(string) string) error {
+	f := flag.NewFlagSet("pack dist", flag.ContinueOnError)
+	app := f.String("app", filepath.Join("build", install.Name), "the app")
+	dir := f.String("out", filepath.Join("build", "dist"), "the `directory` that the files are put in")
+	url := f.String("url", "https://github.com/drawbridge/drawbridge/releases/download/v#{version}/Drawbridge-#{version}.zip", "where the zip will be, for the cask")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	r, err := verify.Bundle(*app)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*dir, 0o755); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("Drawbridge-%s.zip", r.Version)
+	path := filepath.Join(*dir, name)
+	if err := writeZip(path, *app); err != nil {
+		return err
+	}
+	digest, err := bundle.Digest(path)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".sha256", fmt.Appendf(nil, "%s  %s\n", digest, name), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(*dir, "drawbridge.rb"), []byte(bundle.Cask(r.Version, *url, digest)), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s\n  sha256 %s\n", path, digest)
+	if r.AdHoc {
+		fmt.Fprint(out, adHocWarning)
+	}
+	return nil
+}
+
+func writeZip(path, app string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(bundle.Zip(f, app), f.Close())
+	if err != nil {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// identityCommand makes an identity, once.
+func identityCommand(_ context.Context, args []string, out io.Writer, _ func(string) string) error {
+	f := flag.NewFlagSet("pack identity", flag.ContinueOnError)
+	place := f.String("out", "", "the `file` (default: in the user's configuration directory)")
+	name := f.String("name", "Drawbridge local signing", "the name in the certificate")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *place == "" {
+		var err error
+		if *place, err = identityPlace(); err != nil {
+			return err
+		}
+	}
+	id, err := sign.Create(*place, *name, time.Now())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, `Made the identity %q, valid until %s:
+  %s
+
+Keep a copy of that file somewhere safe, and show it to nobody. macOS ties the
+permissions that you give Drawbridge to it. If it is lost, the next build is
+another app to macOS, and Accessibility and Screen Recording must be given again.
+Who has it can sign a program that macOS takes for your Drawbridge.
+`, *name, id.Cert.NotAfter.Format(time.DateOnly), *place)
+	return nil
+}
+
+// verifyCommand checks an app and says what it is.
+func verifyCommand(_ context.Context, args []string, out io.Writer, _ func(string) string) error {
+	if len(args) != 1 {
+		return errors.New("usage: pack verify APP")
+	}
+	r, err := verify.Bundle(args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, args[0])
+	writeReport(out, r)
+	return nil
+}
