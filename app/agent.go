@@ -267,7 +267,7 @@ func (a *agent) mayLook(c bridge.Caller) bool {
 		looks = gate.DefaultAllow
 	}
 	return a.gate.MayRunUnasked(&gate.Request{
-		Client: c.Client, Conn: c.Conn, Host: bridge.OwnSource, Tool: "computer",
+		Client: c.Client, Token: c.Token, Conn: c.Conn, Host: bridge.OwnSource, Tool: "computer",
 		Args: json.RawMessage(`{"actions":[{"type":"screenshot"}]}`), Default: looks,
 	})
 }
@@ -467,6 +467,8 @@ func (a *agent) verbs() map[string]control.Handler {
 }
 
 func (a *agent) stopAll(reason stop.Reason, message string) stopped {
+	// First, so that no call slips in on an answer from before.
+	a.gate.Forget()
 	s := stopped{Stopped: a.server.Stop(&stop.Error{Reason: reason, Message: message})}
 	_, s.Paused = a.gate.Paused()
 	a.log.Warn().Int("stopped", s.Stopped).Msg(message)

@@ -87,8 +87,8 @@ func (c *cli) stopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stop", Short: "Stop everything that runs or waits, now",
 		Long: `Stop every call that runs or waits: keys and buttons that are held are let go of,
-and each call is answered with what it had done. The agent goes on; with --quit
-it ends too.`,
+and each call is answered with what it had done. What a person allowed for a
+while is asked again. The agent goes on; with --quit it ends too.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			verb := verbStop
