@@ -178,3 +178,43 @@ func TestPersonAtTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// What loosens is asked at the terminal once the agent serves: nothing says
+// before that nobody can be asked, and no log line is written into the question.
+func TestLooseningIsAskedAtTheTerminal(t *testing.T) {
+	home := t.TempDir()
+	state, conf := filepath.Join(home, "s"), filepath.Join(home, "c.yaml")
+	if err := os.WriteFile(conf, []byte("rules:\n  - {tool: computer, then: allow}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	master, slave := openPTY(t)
+	agent := self(home, "--state", state, "--config", conf, "run", "--backend", "simulated", "--listen", "127.0.0.1:0")
+	agent.Stdin, agent.Stdout, agent.Stderr = slave, slave, slave
+	agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	defer agent.Process.Kill()
+	shown := watch(master)
+	before := shown.await(t, `(?s)^(.*)Configuration or rules allow more`)[1]
+	if strings.Contains(before, "nobody can be asked") || !strings.Contains(before, "serving") {
+		t.Errorf("before the question the terminal shows\n%s", before)
+	}
+	shown.await(t, `seconds left`)
+	// A reload logs, and changes nothing that is asked.
+	if out, err := self(home, "--state", state, "reload").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	word := shown.await(t, `allow +([a-z]+) +yes`)[1]
+	asked := shown.await(t, `(?s)^(.*seconds left)`)[1]
+	time.Sleep(600 * time.Millisecond) // an answer right after the prompt does not count
+	if _, err := io.WriteString(master, "allow "+word+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	asked += shown.await(t, `(?s)^(.*)Allowed\.`)[1]
+	if strings.Contains(asked, "reloaded") {
+		t.Errorf("the log is written into the question:\n%s", asked)
+	}
+	shown.await(t, `reloaded`)
+}
