@@ -467,6 +467,7 @@ func (a *agent) verbs() map[string]control.Handler {
 		verbPause: plain(func() (any, error) {
 			a.gate.Pause("the command line")
 			s := stopped{Paused: true, Stopped: a.server.StopRunning(&stop.Error{Reason: stop.Paused, Message: "everything was paused from the command line"})}
+			s.GoOn = a.gate.HowToResume()
 			a.log.Warn().Int("stopped", s.Stopped).Msg("paused")
 			return s, nil
 		}),

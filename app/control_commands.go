@@ -78,8 +78,9 @@ func writeStatus(w io.Writer, st bridge.Status) error {
 
 // stopped is what the agent answers to stop and pause: the calls that it ended.
 type stopped struct {
-	Stopped int  `json:"stopped"`
-	Paused  bool `json:"paused"`
+	Stopped int    `json:"stopped"`
+	Paused  bool   `json:"paused"`
+	GoOn    string `json:"go_on,omitempty"` // after a pause: how a person goes on
 }
 
 func (c *cli) stopCommand() *cobra.Command {
@@ -128,7 +129,7 @@ itself. There is no command that resumes: a program could run it.`,
 			if c.flags.json {
 				return c.printJSON(s)
 			}
-			_, err := fmt.Fprintf(c.out, "paused; stopped %d calls\n", s.Stopped)
+			_, err := fmt.Fprintf(c.out, "paused; stopped %d calls\n%s\n", s.Stopped, s.GoOn)
 			return err
 		},
 	}

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
 	"drawbridge/app/config"
+	"drawbridge/bridge/private"
 )
 
 // The log's file in the state directory: where to look when the agent was
@@ -64,7 +64,7 @@ func openLogFile(path string, max int64) (*logFile, error) {
 }
 
 func (l *logFile) open() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	f, err := private.Open(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
