@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drawbridge/bridge"
 )
 
 // self is a command line of this program, in a home of its own.
@@ -201,20 +204,25 @@ func TestLooseningIsAskedAtTheTerminal(t *testing.T) {
 	if strings.Contains(before, "nobody can be asked") || !strings.Contains(before, "serving") {
 		t.Errorf("before the question the terminal shows\n%s", before)
 	}
-	shown.await(t, `seconds left`)
-	// A reload logs, and changes nothing that is asked.
-	if out, err := self(home, "--state", state, "reload").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	word := shown.await(t, `allow +([a-z]+) +yes`)[1]
-	asked := shown.await(t, `(?s)^(.*seconds left)`)[1]
+	shown.await(t, `seconds left`)
+	// A stranger's request is logged, and changes nothing that is asked.
+	e, err := bridge.ReadEndpoint(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get("http" + strings.TrimPrefix(e.URL, "ws"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
 	time.Sleep(600 * time.Millisecond) // an answer right after the prompt does not count
 	if _, err := io.WriteString(master, "allow "+word+"\n"); err != nil {
 		t.Fatal(err)
 	}
-	asked += shown.await(t, `(?s)^(.*)Allowed\.`)[1]
-	if strings.Contains(asked, "reloaded") {
+	asked := shown.await(t, `(?s)^(.*)Allowed\.`)[1]
+	if strings.Contains(asked, "refused a connection") {
 		t.Errorf("the log is written into the question:\n%s", asked)
 	}
-	shown.await(t, `reloaded`)
+	shown.await(t, `refused a connection`)
 }
