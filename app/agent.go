@@ -47,6 +47,8 @@ type agent struct {
 	log   zerolog.Logger
 	end   context.CancelCauseFunc // ends the agent, for a reason
 
+	terminal *ui.Terminal // nil where there is none
+
 	audit   *audit.Log
 	desk    *computer.Desk
 	lost    atomic.Pointer[string] // a warning, once the desktop is gone
@@ -75,8 +77,8 @@ type agent struct {
 
 // newAgent opens everything that the agent holds. It undoes what it began when
 // it fails.
-func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, dir string, log zerolog.Logger, end context.CancelCauseFunc) (_ *agent, err error) {
-	a := &agent{cli: c, flags: o, dir: dir, log: log, end: end, conf: conf}
+func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, dir string, terminal *ui.Terminal, log zerolog.Logger, end context.CancelCauseFunc) (_ *agent, err error) {
+	a := &agent{cli: c, flags: o, dir: dir, terminal: terminal, log: log, end: end, conf: conf}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -247,6 +249,10 @@ func (a *agent) openGate() error {
 		Changed: a.pulse.Touch, Log: a.log,
 	})
 	a.onClose("gate", func() error { a.gate.Close(); return nil })
+	// Before the policy, which may have to ask there.
+	if a.terminal != nil {
+		a.gate.AddSurface(a.terminal)
+	}
 	policy, err := readPolicy(a.conf.Config, rules)
 	if err == nil {
 		err = a.gate.SetPolicy(policy)
@@ -348,7 +354,7 @@ func (a *agent) mayLook(c bridge.Caller) bool {
 		looks = gate.DefaultAllow
 	}
 	return a.gate.MayRunUnasked(&gate.Request{
-		Client: c.Client, Conn: c.Conn, Host: bridge.OwnSource, Tool: "computer",
+		Client: c.Client, Token: c.Token, Conn: c.Conn, Host: bridge.OwnSource, Tool: "computer",
 		Args: json.RawMessage(`{"actions":[{"type":"screenshot"}]}`), Default: looks,
 	})
 }
@@ -420,9 +426,9 @@ func (a *agent) run(ctx context.Context) error {
 	}()
 	a.onClose("model gateway", func() error { <-gateway; return nil })
 
-	a.askAtTerminal(ctx)
 	a.openSurfaces(ctx)
 	a.log.Info().Str("url", bridge.URL(ln)).Str("backend", a.desk.Backend).Str("state", a.dir).Msg("serving")
+	a.serveTerminal(ctx)
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: fmt.Sprintf("agent started: version %s, backend %s", buildVersion(), a.desk.Backend)})
 
 	err = <-served
@@ -460,23 +466,29 @@ func (a *agent) grabPanicChord(ctx context.Context) {
 	a.onClose("panic chord", grab.Close)
 }
 
-// askAtTerminal lets the person at the agent's terminal decide about calls. In
-// the background the terminal is left alone; see ui.Terminal.
-func (a *agent) askAtTerminal(ctx context.Context) {
-	in, ok := a.cli.in.(*os.File)
-	out, ok2 := a.cli.err.(*os.File)
+// terminal is where the person who started the agent can be asked; nil where
+// that is no terminal. In the background it is left alone; see ui.Terminal.
+func (c *cli) terminal() *ui.Terminal {
+	in, ok := c.in.(*os.File)
+	out, ok2 := c.err.(*os.File)
 	if !ok || !ok2 || !isTerminal(in) || !isTerminal(out) {
+		return nil
+	}
+	return ui.NewTerminal(in, out)
+}
+
+// serveTerminal asks at the terminal what waits to be asked, from now on.
+func (a *agent) serveTerminal(ctx context.Context) {
+	if a.terminal == nil {
 		return
 	}
-	t := ui.NewTerminal(in, out)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := t.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := a.terminal.Run(ctx); err != nil && ctx.Err() == nil {
 			a.log.Error().Err(err).Msg("the terminal asks nobody any more")
 		}
 	}()
-	a.gate.AddSurface(t)
 	a.onClose("terminal", func() error { <-ended; return nil })
 }
 
@@ -610,11 +622,14 @@ func (a *agent) verbs() map[string]control.Handler {
 func (a *agent) pauseAll(by string) stopped {
 	a.gate.Pause(by)
 	s := stopped{Paused: true, Stopped: a.server.StopRunning(&stop.Error{Reason: stop.Paused, Message: "everything was paused from " + by})}
+	s.GoOn = a.gate.HowToResume()
 	a.log.Warn().Int("stopped", s.Stopped).Msg("paused")
 	return s
 }
 
 func (a *agent) stopAll(reason stop.Reason, message string) stopped {
+	// First, so that no call slips in on an answer from before.
+	a.gate.Forget()
 	s := stopped{Stopped: a.server.Stop(&stop.Error{Reason: reason, Message: message})}
 	_, s.Paused = a.gate.Paused()
 	a.log.Warn().Int("stopped", s.Stopped).Msg(message)

@@ -84,8 +84,9 @@ func writeStatus(w io.Writer, st bridge.Status) error {
 
 // stopped is what the agent answers to stop and pause: the calls that it ended.
 type stopped struct {
-	Stopped int  `json:"stopped"`
-	Paused  bool `json:"paused"`
+	Stopped int    `json:"stopped"`
+	Paused  bool   `json:"paused"`
+	GoOn    string `json:"go_on,omitempty"` // after a pause: how a person goes on
 }
 
 func (c *cli) stopCommand() *cobra.Command {
@@ -93,8 +94,8 @@ func (c *cli) stopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stop", Short: "Stop everything that runs or waits, now",
 		Long: `Stop every call that runs or waits: keys and buttons that are held are let go of,
-and each call is answered with what it had done. The agent goes on; with --quit
-it ends too.`,
+and each call is answered with what it had done. What a person allowed for a
+while is asked again. The agent goes on; with --quit it ends too.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			verb := verbStop
@@ -134,7 +135,7 @@ itself. There is no command that resumes: a program could run it.`,
 			if c.flags.json {
 				return c.printJSON(s)
 			}
-			_, err := fmt.Fprintf(c.out, "paused; stopped %d calls\n", s.Stopped)
+			_, err := fmt.Fprintf(c.out, "paused; stopped %d calls\n%s\n", s.Stopped, s.GoOn)
 			return err
 		},
 	}

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
 	"drawbridge/app/config"
+	"drawbridge/bridge/private"
 )
 
 // The log's file in the state directory: where to look when the agent was
@@ -23,8 +23,9 @@ const (
 )
 
 // newLog makes the agent's log: to w in the format that the configuration asks
-// for, and as JSON to a file in the state directory.
-func newLog(c config.Log, w io.Writer, stateDir string) (zerolog.Logger, io.Closer, error) {
+// for, which may depend on whether a terminal shows it, and as JSON to a file in
+// the state directory.
+func newLog(c config.Log, w io.Writer, atTerminal bool, stateDir string) (zerolog.Logger, io.Closer, error) {
 	file, err := openLogFile(filepath.Join(stateDir, logName), logMaxSize)
 	if err != nil {
 		return zerolog.Nop(), nil, err
@@ -34,8 +35,8 @@ func newLog(c config.Log, w io.Writer, stateDir string) (zerolog.Logger, io.Clos
 		file.Close()
 		return zerolog.Nop(), nil, err
 	}
-	if c.Format == "console" || c.Format == "auto" && isTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)}
+	if c.Format == "console" || c.Format == "auto" && atTerminal {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !atTerminal}
 	}
 	return zerolog.New(zerolog.MultiLevelWriter(w, file)).Level(level).With().Timestamp().Logger(), file, nil
 }
@@ -63,7 +64,7 @@ func openLogFile(path string, max int64) (*logFile, error) {
 }
 
 func (l *logFile) open() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	f, err := private.Open(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}

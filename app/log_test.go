@@ -15,7 +15,7 @@ func TestLogFormats(t *testing.T) {
 	for format, isJSON := range map[string]bool{"auto": true, "json": true, "console": false} {
 		dir := t.TempDir()
 		var b bytes.Buffer
-		log, file, err := newLog(config.Log{Level: "warn", Format: format}, &b, dir)
+		log, file, err := newLog(config.Log{Level: "warn", Format: format}, &b, false, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestLogFileFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(target, filepath.Join(dir, logName)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := newLog(config.Log{Level: "info", Format: "json"}, &bytes.Buffer{}, dir); err == nil {
+	if _, _, err := newLog(config.Log{Level: "info", Format: "json"}, &bytes.Buffer{}, false, dir); err == nil {
 		t.Error("a link was followed")
 	}
 	if _, err := os.Lstat(target); err == nil {

@@ -94,7 +94,7 @@ func makeStateDir(dir string) error {
 // lockState takes the state directory for this process. held tells that another
 // process has it, and its pid where it says so. The lock ends with the process.
 func lockState(dir string) (lock *os.File, held bool, pid string, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	f, err := private.Open(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, false, "", fmt.Errorf("locking the state directory: %w", err)
 	}

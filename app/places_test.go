@@ -71,7 +71,7 @@ func TestMakeStateDir(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bad := map[string]string{open: "mode 0755", file: "not a directory"}
+	bad := map[string]string{open: "mode 0755", file: "is no directory: move it away"}
 	if os.Geteuid() == 0 {
 		foreign := filepath.Join(dir, "foreign")
 		if err := os.Mkdir(foreign, 0o700); err != nil {

@@ -70,6 +70,9 @@ func (c *cli) rulesCommand() *cobra.Command {
 				for _, r := range l.Rules {
 					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, r.Rule)
 				}
+				if len(l.Rules) == 0 {
+					fmt.Fprintln(t, "no rules")
+				}
 				for _, w := range l.Warnings {
 					fmt.Fprintf(t, "warning: %s\n", w)
 				}

@@ -84,7 +84,12 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return err
 	}
 
-	log, logFile, err := newLog(conf.Log, c.err, dir)
+	// The log waits while a question stands at the same terminal.
+	terminal, shown := c.terminal(), c.err
+	if terminal != nil {
+		shown = terminal.Logs()
+	}
+	log, logFile, err := newLog(conf.Log, shown, isTerminal(c.err), dir)
 	if err != nil {
 		return err
 	}
@@ -101,7 +106,7 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 	// Opening a desktop can take a while; a signal ends that too.
 	opened, done := make(chan *agent, 1), make(chan error, 1)
 	go func() {
-		a, err := newAgent(ctx, c, o, conf, dir, log, end)
+		a, err := newAgent(ctx, c, o, conf, dir, terminal, log, end)
 		if err != nil {
 			done <- err
 			return

@@ -108,11 +108,16 @@ func cmdServing(ts *testscript.TestScript, neg bool, args []string) {
 	defer cancel()
 	for {
 		_, err := control.Dial(ctx, dir)
+		// A dead agent's endpoint.json stands until the next one has written its own.
 		if err == nil {
-			_, err = bridge.ReadEndpoint(dir)
-		}
-		if err == nil {
-			return
+			var e bridge.Endpoint
+			var pid []byte
+			if e, err = bridge.ReadEndpoint(dir); err == nil {
+				pid, err = os.ReadFile(filepath.Join(dir, "lock"))
+			}
+			if err == nil && strconv.Itoa(e.PID) == strings.TrimSpace(string(pid)) {
+				return
+			}
 		}
 		select {
 		case <-ctx.Done():

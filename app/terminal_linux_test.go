@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drawbridge/bridge"
 )
 
 // self is a command line of this program, in a home of its own.
@@ -177,4 +180,49 @@ func TestPersonAtTheTerminal(t *testing.T) {
 			t.Errorf("%s is left", name)
 		}
 	}
+}
+
+// What loosens is asked at the terminal once the agent serves: nothing says
+// before that nobody can be asked, and no log line is written into the question.
+func TestLooseningIsAskedAtTheTerminal(t *testing.T) {
+	home := t.TempDir()
+	state, conf := filepath.Join(home, "s"), filepath.Join(home, "c.yaml")
+	if err := os.WriteFile(conf, []byte("rules:\n  - {tool: computer, then: allow}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	master, slave := openPTY(t)
+	agent := self(home, "--state", state, "--config", conf, "run", "--backend", "simulated", "--listen", "127.0.0.1:0")
+	agent.Stdin, agent.Stdout, agent.Stderr = slave, slave, slave
+	agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	defer agent.Process.Kill()
+	shown := watch(master)
+	before := shown.await(t, `(?s)^(.*)Configuration or rules allow more`)[1]
+	if strings.Contains(before, "nobody can be asked") || !strings.Contains(before, "serving") {
+		t.Errorf("before the question the terminal shows\n%s", before)
+	}
+	word := shown.await(t, `allow +([a-z]+) +yes`)[1]
+	shown.await(t, `seconds left`)
+	// A stranger's request is logged, and changes nothing that is asked.
+	e, err := bridge.ReadEndpoint(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get("http" + strings.TrimPrefix(e.URL, "ws"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	time.Sleep(600 * time.Millisecond) // an answer right after the prompt does not count
+	if _, err := io.WriteString(master, "allow "+word+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	asked := shown.await(t, `(?s)^(.*)Allowed\.`)[1]
+	if strings.Contains(asked, "refused a connection") {
+		t.Errorf("the log is written into the question:\n%s", asked)
+	}
+	shown.await(t, `refused a connection`)
 }

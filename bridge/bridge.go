@@ -22,6 +22,7 @@ const (
 // Caller is the client side of a call.
 type Caller struct {
 	Client string // the token's name
+	Token  string // which token of that name: its hash, never the token itself
 	Conn   string // the connection's id; empty on stateless HTTP
 	Images Images
 }

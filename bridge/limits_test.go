@@ -1,11 +1,13 @@
 package bridge
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"slices"
@@ -255,6 +257,18 @@ func TestServe(t *testing.T) {
 	defer c.Close()
 	send(t, c, callFrame("1", "noop", `{}`))
 	recv(t, c)
+	// The standard library would answer this one by itself, without any check.
+	raw, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	fmt.Fprint(raw, "OPTIONS * HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\r\n")
+	if res, err := http.ReadResponse(bufio.NewReader(raw), nil); err != nil {
+		t.Error(err)
+	} else if res.Body.Close(); res.StatusCode != http.StatusForbidden {
+		t.Errorf("OPTIONS * for another host: %s, want 403", res.Status)
+	}
 	cancel()
 	if _, err := c.ReadFrame(1 << 20); err != io.EOF {
 		t.Errorf("%v; want a regular close", err)

@@ -42,7 +42,7 @@ func (s *Server) newPeer(e token.Entry, conn string, limit int64) *peer {
 // caller says who calls. The token's word about pictures goes before the
 // client's own.
 func (p *peer) caller(claimed Images) Caller {
-	c := Caller{Client: p.token.Name, Conn: p.conn, Images: claimed}
+	c := Caller{Client: p.token.Name, Token: p.token.Hash, Conn: p.conn, Images: claimed}
 	if claimed == ImagesUnknown {
 		p.mu.Lock()
 		c.Images = p.images

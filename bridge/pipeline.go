@@ -270,6 +270,7 @@ func (r *run) decide() Answer {
 	verdict := r.srv.opts.Gate.Decide(r.ctx, &gate.Request{
 		ID:      r.call.ID,
 		Client:  r.call.Caller.Client,
+		Token:   r.call.Caller.Token,
 		Conn:    r.call.Caller.Conn,
 		Host:    r.host,
 		Tool:    r.call.Tool,

@@ -184,6 +184,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		// OPTIONS * passes the same checks as everything else.
+		DisableGeneralOptionsHandler: true,
 		// A stranger's broken request is no news.
 		ErrorLog: log.New(s.opts.Log.Level(zerolog.Disabled), "", 0),
 	}

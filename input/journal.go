@@ -9,7 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"drawbridge/bridge/private"
 )
 
 // journalSize is the size of the file. One write within one page is all that a
@@ -33,7 +34,7 @@ type journalState struct {
 // OpenJournal opens or makes the journal at path, for this user only. Call
 // [Recover] first. A link in its place is refused.
 func OpenJournal(path string) (*Journal, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := private.Open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("open the input journal: %w", err)
 	}
@@ -87,7 +88,7 @@ func (j *Journal) save(s journalState) error {
 // and clears it. It returns what was let go. A missing journal is no error; one
 // that cannot be read lets go of every stray key and is cleared all the same.
 func Recover(ctx context.Context, d Driver, path string) (released []string, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	f, err := private.Open(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

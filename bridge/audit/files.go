@@ -76,15 +76,20 @@ func openFile(path string, flags int) (*os.File, error) {
 }
 
 func openDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
+	// A link, whole or broken, is named below.
+	made := os.MkdirAll(dir, 0o700)
 	info, err := os.Lstat(dir)
+	if err != nil && made != nil {
+		err = made
+	}
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("audit: %s is no directory of its own (a link, or a file): move it away", dir)
+	}
+	if made != nil {
+		return fmt.Errorf("audit: %w", made)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		if err := os.Chmod(dir, 0o700); err != nil {

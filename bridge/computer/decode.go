@@ -321,7 +321,7 @@ func (d *decoder) number(fs fieldSpec, name string, v value) (float64, bool) {
 		d.fail(name, "%s is out of range; %s", short(v.text), needed(fs.kind))
 		return 0, false
 	}
-	return n, true
+	return n + 0, true // no negative zero
 }
 
 func (d *decoder) words(fs fieldSpec, v value) []string {

@@ -29,6 +29,7 @@ func TestDecode(t *testing.T) {
 	}{
 		{"screenshot", `{"type":"screenshot"}`, action{spec: spec(Screenshot), button: input.Left}},
 		{"click", `{"type":"click","x":10,"y":20.25}`, action{spec: spec(Click), at: [2]float64{10, 20.25}, button: input.Left}},
+		{"no negative zero", `{"type":"click","x":-0,"y":-0.0}`, action{spec: spec(Click), button: input.Left}},
 		{"click with all", `{"type":"click","x":0,"y":1e2,"button":"right","keys":["SHIFT","Meta"]}`,
 			action{spec: spec(Click), at: [2]float64{0, 100}, button: input.Right, mods: []input.Key{input.Shift, input.Command}}},
 		{"wheel is middle", `{"type":"click","x":0,"y":0,"button":"wheel"}`, action{spec: spec(Click), button: input.Middle}},
@@ -58,7 +59,8 @@ func TestDecode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(b.actions) != 1 || !reflect.DeepEqual(b.actions[0], tt.want) {
+			if len(b.actions) != 1 || !reflect.DeepEqual(b.actions[0], tt.want) ||
+				math.Signbit(b.actions[0].at[0]) || math.Signbit(b.actions[0].at[1]) {
 				t.Errorf("got\n%+v\nwant\n%+v", b.actions, tt.want)
 			}
 			if b.picture != "p1" {

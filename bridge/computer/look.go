@@ -165,7 +165,10 @@ func (t *Tool) display(ctx context.Context, index int) (capture.Display, error) 
 		}
 		there = append(there, fmt.Sprintf("%d (%s)", d.Index, d.Name))
 	}
-	return capture.Display{}, fmt.Errorf("display %d %w; there are %s; choose one of them as display in the configuration",
+	if there == nil {
+		return capture.Display{}, fmt.Errorf("display %d %w; there are no displays", index, errNoDisplay)
+	}
+	return capture.Display{}, fmt.Errorf("display %d %w; the displays are: %s; choose one of them as display in the configuration",
 		index, errNoDisplay, strings.Join(there, ", "))
 }
 

@@ -455,6 +455,8 @@ func reasonOf(ctx context.Context, err error) (stop.Reason, string) {
 		{capture.ErrLoginWindow, stop.LoginWindow, "a person must log in"},
 		{capture.ErrAsleep, stop.Asleep, "wake it up first"},
 		{capture.ErrDisplayChanged, stop.StalePicture, "take a new screenshot"},
+		{capture.ErrGone, stop.Err, "a person must start the desktop and then the agent again"},
+		{input.ErrGone, stop.Err, "a person must start the desktop and then the agent again"},
 		{context.DeadlineExceeded, stop.Deadline, "send fewer actions at a time"},
 		{context.Canceled, stop.Cancelled, "the caller cancelled or hung up"},
 	} {

@@ -267,7 +267,7 @@ func TestEndings(t *testing.T) {
 		{name: "display unplugged", end: func(r *rig, _ context.CancelCauseFunc) error {
 			r.screen.SetDisplays()
 			return input.ErrGone
-		}, reason: stop.Err, message: "the display is gone", noPicture: "display 0 does not exist now"},
+		}, reason: stop.Err, message: "the display is gone; a person must start the desktop and then the agent again", noPicture: "display 0 does not exist now"},
 		{name: "screen locked", end: func(r *rig, _ context.CancelCauseFunc) error {
 			r.screen.Before = func(context.Context, capture.Display, image.Rectangle) error { return capture.ErrLocked }
 			return broken

@@ -216,7 +216,7 @@ func TestStalePictures(t *testing.T) {
 
 	mayLook = false
 	r.screen.SetDisplays()
-	stale(click, "display 0 does not exist now")
+	stale(click, "display 0 does not exist now; there are no displays")
 }
 
 // A picture is meant per connection; another is meant by its id.

@@ -22,7 +22,7 @@ func x11Display(o Options) (string, error) {
 		return "", fmt.Errorf("this is a Wayland session (WAYLAND_DISPLAY=%s), where X11 reaches only the applications that run under XWayland; set allow_xwayland: true in the configuration if that is enough", w)
 	}
 	if display == "" {
-		return "", errors.New("there is no display (DISPLAY is not set)")
+		return "", errors.New("there is no display (DISPLAY is not set): start from a desktop session, or with --backend virtual")
 	}
 	return display, nil
 }

@@ -395,9 +395,9 @@ func (g *Gate) spend(p *Pending, r *Request, d decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r.Default == DefaultAskFirst {
-		g.looked[r.Client] = true
+		g.looked[r.bearer()] = true
 	}
-	k := grant{client: r.Client, host: r.Host, tool: r.Tool, origin: d.origin}
+	k := grant{bearer: r.bearer(), host: r.Host, tool: r.Tool, origin: d.origin}
 	switch p.answer.Scope {
 	case ForConn:
 		k.conn = r.Conn
@@ -416,12 +416,21 @@ func (g *Gate) spend(p *Pending, r *Request, d decision) {
 // grant is what a person allowed for later calls. origin is the rule that made
 // the call ask: a rule that asks about certain arguments goes on asking when the
 // tool was allowed on another occasion.
-type grant struct{ client, conn, host, tool, origin string }
+type grant struct {
+	bearer
+	conn, host, tool, origin string
+}
+
+// bearer is a client as long as it has the same token. A name that was revoked
+// and given anew is somebody else.
+type bearer struct{ client, token string }
+
+func (r *Request) bearer() bearer { return bearer{r.Client, r.Token} }
 
 // granted tells whether an earlier answer covers the call. It is called with mu
 // held.
 func (g *Gate) granted(r *Request, origin string) (by string) {
-	k := grant{client: r.Client, host: r.Host, tool: r.Tool, origin: origin}
+	k := grant{bearer: r.bearer(), host: r.Host, tool: r.Tool, origin: origin}
 	if until, ok := g.grants[k]; ok && time.Now().Before(until) {
 		return "person, for 15 minutes"
 	}

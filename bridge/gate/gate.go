@@ -33,10 +33,13 @@ const (
 type Request struct {
 	ID     string // the call's id in the audit
 	Client string // the token's name
-	Conn   string // the connection's id; empty on stateless HTTP, where nothing lasts for a connection
-	Host   string // the host that would run it; "drawbridge" for our own tool
-	Tool   string // the name as listed
-	Args   json.RawMessage
+	// Token tells tokens of one name apart: what a person allowed for a while
+	// ends with the token that it was allowed for.
+	Token string
+	Conn  string // the connection's id; empty on stateless HTTP, where nothing lasts for a connection
+	Host  string // the host that would run it; "drawbridge" for our own tool
+	Tool  string // the name as listed
+	Args  json.RawMessage
 	// Extra is an object of what else the call carries to the host beside its
 	// arguments: answers to a host's questions and the like. It is shown and
 	// bound like the arguments, but no rule reads it. Nil where there is nothing.
@@ -123,7 +126,7 @@ type Gate struct {
 	changed  chan struct{} // closed when pending changes
 	counter  int
 	grants   map[grant]time.Time // until when; zero: while the connection lives
-	looked   map[string]bool     // clients with a first DefaultAskFirst call allowed
+	looked   map[bearer]bool     // who had a first DefaultAskFirst call allowed
 	cool     map[string]*coolDown
 	resumed  chan struct{} // closed on resume; nil while not paused
 	pausedBy string
@@ -154,7 +157,7 @@ func New(opts Options) *Gate {
 	g := &Gate{
 		opts: opts, surfaces: opts.Surfaces,
 		pending: map[*Pending]bool{}, changed: make(chan struct{}),
-		grants: map[grant]time.Time{}, looked: map[string]bool{}, cool: map[string]*coolDown{},
+		grants: map[grant]time.Time{}, looked: map[bearer]bool{}, cool: map[string]*coolDown{},
 	}
 	accepted, err := loadAccepted(opts.Accepted)
 	set, cerr := compilePolicy(accepted)
@@ -242,7 +245,7 @@ func (g *Gate) decide(r *Request) (decision, chan struct{}) {
 	if d.then == ThenAsk {
 		if by := g.granted(r, d.origin); by != "" {
 			d.then, d.by = ThenAllow, by
-		} else if d.by == "default" && r.Default == DefaultAskFirst && g.looked[r.Client] {
+		} else if d.by == "default" && r.Default == DefaultAskFirst && g.looked[r.bearer()] {
 			d.then = ThenAllow
 		}
 	}
@@ -281,6 +284,15 @@ func (g *Gate) ConnClosed(conn string) {
 			delete(g.grants, k)
 		}
 	}
+}
+
+// Forget ends what a person allowed for a connection, for 15 minutes or for
+// looking. Rules stay, and so does a cool-down.
+func (g *Gate) Forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.grants)
+	clear(g.looked)
 }
 
 // Close withdraws every prompt; calls that wait are told that they are gone.

@@ -197,6 +197,7 @@ func TestScopes(t *testing.T) {
 		"other conn":   other(func(r *Request) { r.Conn = "k2" }),
 		"no conn":      other(func(r *Request) { r.Conn = "" }),
 		"other tool":   other(func(r *Request) { r.Tool = "read" }),
+		"other token":  other(func(r *Request) { r.Token = "t2" }),
 		"other client": other(func(r *Request) { r.Client = "codex" }),
 		"other host":   other(func(r *Request) { r.Host = "pi" }),
 	}
@@ -210,12 +211,12 @@ func TestScopes(t *testing.T) {
 		{scope: Once},
 		{scope: ForConn, covers: "other args,same", after15m: "other args,same"},
 		{scope: For15m, covers: "no conn,other args,other conn,same", afterHangup: "no conn,other args,other conn,same"},
-		{scope: Always, covers: "no conn,other args,other conn,same", after15m: "no conn,other args,other conn,same",
-			afterHangup: "no conn,other args,other conn,same", outlivesAgent: true},
+		{scope: Always, covers: "no conn,other args,other conn,other token,same", after15m: "no conn,other args,other conn,other token,same",
+			afterHangup: "no conn,other args,other conn,other token,same", outlivesAgent: true},
 	}
 	covered := func(g *Gate) string {
 		var names []string
-		for _, n := range []string{"no conn", "other args", "other client", "other conn", "other host", "other tool", "same"} {
+		for _, n := range []string{"no conn", "other args", "other client", "other conn", "other host", "other token", "other tool", "same"} {
 			if g.MayRunUnasked(later[n]()) {
 				names = append(names, n)
 			}
@@ -257,6 +258,40 @@ func TestScopes(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestForget: what was allowed for a while ends, what is written stays.
+func TestForget(t *testing.T) {
+	for _, scope := range []Scope{ForConn, For15m, Always} {
+		d := newDesk("desk")
+		g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+		c := decide(t.Context(), g, request())
+		answer(t, <-d.prompts, Answer{Scope: scope})
+		<-c
+		if !g.MayRunUnasked(request()) {
+			t.Fatalf("scope %d covers nothing", scope)
+		}
+		g.Forget()
+		if got, want := g.MayRunUnasked(request()), scope == Always; got != want {
+			t.Errorf("scope %d: runs unasked afterwards: %v, want %v", scope, got, want)
+		}
+	}
+	look := request()
+	look.Default = DefaultAskFirst
+	d := newDesk("desk")
+	g := New(Options{Surfaces: []Surface{d}})
+	c := decide(t.Context(), g, look)
+	answer(t, <-d.prompts, Answer{Scope: Once})
+	<-c
+	other := *look
+	other.Token = "t2"
+	if !g.MayRunUnasked(look) || g.MayRunUnasked(&other) {
+		t.Error("the first look allows further ones of this token, and of no other")
+	}
+	g.Forget()
+	if g.MayRunUnasked(look) {
+		t.Error("looks unasked afterwards")
 	}
 }
 

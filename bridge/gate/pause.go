@@ -42,6 +42,16 @@ func (g *Gate) OfferResume() error {
 	return g.offer(AskResume, nil)
 }
 
+const howToResumeAlone = "nobody can be asked here to go on; a person can end Drawbridge (drawbridge stop --quit) and start it again with its tray or in a terminal's foreground"
+
+// HowToResume tells a person how a pause ends.
+func (g *Gate) HowToResume() string {
+	if !g.ready() {
+		return howToResumeAlone
+	}
+	return "to go on, answer the question at the tray or in the terminal that runs Drawbridge"
+}
+
 // resume is called with the person's yes.
 func (g *Gate) resume() {
 	g.mu.Lock()
@@ -56,8 +66,7 @@ func (g *Gate) resume() {
 // awaitResume waits for the end of a pause.
 func (g *Gate) awaitResume(ctx context.Context, resumed <-chan struct{}, waiting func()) (Verdict, bool) {
 	if !g.ready() {
-		return Verdict{Paused, "pause", "everything is paused, and nobody can be asked here to go on: " +
-			"a person can resume at the tray or in the terminal that runs Drawbridge"}, false
+		return Verdict{Paused, "pause", "everything is paused: " + howToResumeAlone}, false
 	}
 	g.offerStanding() // if it could not be shown when the pause began
 	waiting()

@@ -16,7 +16,12 @@ import (
 // Dir makes the directory (0700) if it is missing and checks one that exists.
 func Dir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
+		// Something stands there, and it leads to no directory.
+		_, there := os.Lstat(path)
+		if info, serr := os.Stat(path); there != nil || serr == nil && info.IsDir() {
+			return err
+		}
+		return fmt.Errorf("%s is no directory: move it away", path)
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -29,7 +34,7 @@ func Dir(path string) error {
 // another owner, and one that others may read or write. A missing file is
 // fs.ErrNotExist.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	f, err := open(path, unix.O_RDONLY)
+	f, err := Open(path, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +72,17 @@ func WriteFile(path string, content []byte) (err error) {
 	if err = f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	err = os.Rename(f.Name(), path)
+	if info, serr := os.Lstat(path); err != nil && serr == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a directory, where a file of ours must stand: move it away", path)
+	}
+	return err
 }
 
 // Lock takes the lock file at path for this process and waits for it. The
 // returned func gives it back.
 func Lock(path string) (unlock func(), err error) {
-	f, err := open(path, unix.O_RDWR|unix.O_CREAT)
+	f, err := Open(path, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +99,16 @@ func Lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-func open(path string, flags int) (*os.File, error) {
+// Open opens a file with flags as of open(2), and makes one 0600. It refuses a
+// link, what is no regular file, a file of another owner, and one that others
+// may read or write. A missing file is fs.ErrNotExist.
+func Open(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
 		return nil, fmt.Errorf("%s is a link; a file of its own must stand there: remove the link", path)
+	}
+	if errors.Is(err, unix.EISDIR) {
+		return nil, fmt.Errorf("%s is no regular file: move it away", path)
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
