@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -279,7 +280,12 @@ func (t *typing) flush(ctx context.Context) error {
 	t.hold(&t.level3, false, t.d.keys.level3)
 	events := t.events
 	t.events = nil // a call that was given up may still read the old ones
-	if err := t.d.post(ctx, events...); err != nil {
+	// A piece goes out whole or not at all, or nobody could tell how much of the
+	// text had been sent when ctx ends meanwhile.
+	whole, end := outlive(ctx, pieceTimeout)
+	err := t.d.post(whole, events...)
+	end()
+	if err != nil {
 		return err
 	}
 	t.done += t.bytes
@@ -295,6 +301,17 @@ func (t *typing) flush(ctx context.Context) error {
 		t.d.undrained = 0
 	}
 	return err
+}
+
+// pieceTimeout is how long a piece that is being sent may go on after its
+// context ended. It takes a few milliseconds, unless the server hangs.
+const pieceTimeout = 250 * time.Millisecond
+
+// outlive returns a context that ends that much later than ctx.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return later, func() { stop(); cancel() }
 }
 
 // emptyPool makes room for new bindings.
