@@ -71,14 +71,20 @@ type Driver interface {
 	Close() error
 }
 
+// Rect is a part of the global point space.
+type Rect struct{ X, Y, Width, Height float64 }
+
 // Window says whose a window is.
 type Window struct {
-	App   string // the program's name for its kind of window
-	Title string
+	App    string // the program's name for its kind of window
+	Title  string
+	Role   string // what the window, or the part of it at the point, is for: dialog, menu, button…; empty: unknown
+	Bounds Rect   // zero: unknown
 }
 
 // Namer is a Driver that can also say whose windows are. A nil Window without an
-// error means that there is none, or none that says.
+// error means that there is none, or none that says. Unlike those of a Driver,
+// its methods may be called while another one runs.
 type Namer interface {
 	// Focused names the window that has the keyboard.
 	Focused(ctx context.Context) (*Window, error)

@@ -17,6 +17,11 @@ import (
 // people, and any program may set it to anything.
 const maxTitle = 256
 
+// windowRoles are the types of windows that applications and window managers
+// agreed on, without their common prefix.
+var windowRoles = []string{"normal", "dialog", "menu", "dropdown_menu", "popup_menu", "combo", "tooltip", "notification",
+	"toolbar", "utility", "splash", "dock", "desktop", "dnd"}
+
 func (d *x11Driver) Focused(ctx context.Context) (*Window, error) {
 	t, err := d.ping.focus(ctx)
 	if err == nil && t.class == "" {
@@ -71,8 +76,36 @@ func (d *x11Driver) describe(ctx context.Context, w xproto.Window) (*Window, err
 	if err != nil {
 		return nil, err
 	}
+	kind, err := d.conn.Atom(ctx, "_NET_WM_WINDOW_TYPE")
+	if err != nil {
+		return nil, err
+	}
+	// A window's type is an atom, and atoms are looked up by name only.
+	roles := map[xproto.Atom]string{}
+	for _, r := range windowRoles {
+		a, err := d.conn.Atom(ctx, "_NET_WM_WINDOW_TYPE_"+strings.ToUpper(r))
+		if err != nil {
+			return nil, err
+		}
+		roles[a] = r
+	}
 	return x11.Await(ctx, d.conn, func() (*Window, error) {
-		class, err := classOf(d.conn.Conn, w)
+		// Asked together, answered in one round trip.
+		c := d.conn.Conn
+		size, place := xproto.GetGeometry(c, xproto.Drawable(w)), xproto.TranslateCoordinates(c, w, d.conn.Root, 0, 0)
+		types := xproto.GetProperty(c, false, w, kind, xproto.AtomAtom, 0, 8)
+		class, err := classOf(c, w)
+		var described Window
+		if g, err := size.Reply(); err == nil {
+			if at, err := place.Reply(); err == nil {
+				described.Bounds = Rect{float64(at.DstX), float64(at.DstY), float64(g.Width), float64(g.Height)}
+			}
+		}
+		if t, err := types.Reply(); err == nil && t.Format == 32 {
+			for v := t.Value; len(v) >= 4 && described.Role == ""; v = v[4:] {
+				described.Role = roles[xproto.Atom(xgb.Get32(v))]
+			}
+		}
 		if class == "" || err != nil {
 			return nil, err
 		}
@@ -83,7 +116,8 @@ func (d *x11Driver) describe(ctx context.Context, w xproto.Window) (*Window, err
 		if err != nil {
 			return nil, err
 		}
-		return &Window{App: class, Title: strings.ToValidUTF8(string(title), "\uFFFD")}, nil
+		described.App, described.Title = class, strings.ToValidUTF8(string(title), "\uFFFD")
+		return &described, nil
 	})
 }
 

@@ -27,7 +27,7 @@ func TestWindows(t *testing.T) {
 		"Under":   func() (*Window, error) { return d.Under(ctx, Point{x, y}) },
 	} {
 		w, err := f()
-		if err != nil || w == nil || w.App != "Mousepad" || !strings.Contains(w.Title, "text.txt") {
+		if err != nil || w == nil || w.App != "Mousepad" || !strings.Contains(w.Title, "text.txt") || w.Role != "normal" {
 			t.Errorf("%s: %+v, %v", name, w, err)
 		}
 	}
@@ -51,7 +51,8 @@ func TestWindows(t *testing.T) {
 		t.Errorf("a window without a class: %+v, %v", w, err)
 	}
 	set(xproto.AtomWmClass, "log\x00Log\xfe\x00")
-	if w, err := d.Focused(ctx); err != nil || w == nil || *w != (Window{"Log\uFFFD", "a\uFFFDb"}) {
+	if w, err := d.Focused(ctx); err != nil || w == nil || w.App != "Log\uFFFD" || w.Title != "a\uFFFDb" ||
+		w.Bounds != (Rect{100, 100, 600, 400}) {
 		t.Errorf("a window with odd names: %+v, %v", w, err)
 	}
 }

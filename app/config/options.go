@@ -49,6 +49,7 @@ var options = map[string]option{
 	"computer.allowed_actions":             {doc: "Actions that exist; null means all. [screenshot, wait] only looks.", check: someAction, elem: oneOf(actionNames()...)},
 	"computer.invert_scroll":               {doc: "Turn the direction of scrolling around."},
 	"computer.require_image_capable_model": {doc: "Refuse clients that are known not to read pictures."},
+	"computer.record_titles":               {doc: "Put the titles of windows into the record; they may name documents and people."},
 	"computer.lease_queue":                 {doc: "Batches that may wait for the desktop at once.", check: between(0, 1000)},
 	"computer.picture":                     {doc: "How pictures are made to fit the model."},
 	"computer.picture.size":                {doc: "fit (within the caps below) or original (up to 10.24 megapixels).", check: oneOf("fit", "original")},

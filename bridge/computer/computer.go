@@ -97,11 +97,12 @@ type Entry struct {
 	Summary string       `json:"summary"`
 }
 
-// Target is what lay under the point, Focus what had the keyboard.
+// Target is what lay under the point before the event, Focus what had the
+// keyboard.
 type Target struct {
-	App    string `json:"app"`
-	Window string `json:"window"`
-	Role   string `json:"role"`
+	App    string `json:"app"`    // the program's name
+	Window string `json:"window"` // its window's title; "<hidden>" where titles are not recorded
+	Role   string `json:"role"`   // what it is for, as the platform says; empty: unknown
 }
 
 type Focus struct {
@@ -155,7 +156,8 @@ type Config struct {
 	AllowedActions           []ActionType  `yaml:"allowed_actions"` // nil: all
 	InvertScroll             bool          `yaml:"invert_scroll"`
 	RequireImageCapableModel bool          `yaml:"require_image_capable_model"`
-	LeaseQueue               int           `yaml:"lease_queue"` // batches that may wait for the desktop
+	RecordTitles             bool          `yaml:"record_titles"` // window titles in the record
+	LeaseQueue               int           `yaml:"lease_queue"`   // batches that may wait for the desktop
 	Picture                  PictureConfig `yaml:"picture"`
 }
 
@@ -173,7 +175,7 @@ func DefaultConfig() Config {
 	return Config{
 		Enabled: true, Backend: "auto", Capture: "auto", MaxActionsPerCall: 25,
 		WaitMS: 2000, SettleMS: 250, SettleMaxMS: 2000, BatchTimeoutMS: 120_000,
-		RequireImageCapableModel: true, LeaseQueue: 16,
+		RequireImageCapableModel: true, RecordTitles: true, LeaseQueue: 16,
 		Picture: PictureConfig{Size: "fit", MaxEdge: 1568, MaxPixels: 1_150_000, Format: "png", JPEGQuality: 80},
 	}
 }

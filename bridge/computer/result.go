@@ -59,6 +59,15 @@ func (r *run) text(s shot) string {
 		if e.Pointer != nil {
 			fmt.Fprintf(&b, " · pointer at %s,%s pt", number(e.Pointer[0]), number(e.Pointer[1]))
 		}
+		switch {
+		case e.Target != nil:
+			fmt.Fprintf(&b, " · on %s", quote(e.Target.App))
+		case e.Focus != nil && e.Focus.Before != nil:
+			fmt.Fprintf(&b, " · into %s", quote(e.Focus.Before.App))
+		}
+		if e.Effect != nil && *e.Effect == SuspectedNoop {
+			b.WriteString(" · nothing on the screen changed there: perhaps it did nothing")
+		}
 		b.WriteString("\n")
 	}
 	if r.stopped != nil {

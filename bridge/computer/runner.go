@@ -36,7 +36,9 @@ type run struct {
 	entries []Entry
 	stopped *Stopped
 	probed  bool
-	notes   []string // sentences about the stop, for the result
+	now     capture.Display // as it was right before the last action
+	traces  []trace         // of actions that have not shown yet
+	notes   []string        // sentences about the stop, for the result
 }
 
 // tellEvery is how often a caller hears of a batch that takes its time, so that
@@ -95,7 +97,12 @@ func (r *run) perform(ctx context.Context) bridge.Answer {
 		r.notes = append(r.notes, "could not let go of everything: "+oneLine(err))
 		r.tool.log.Error().Err(err).Msg("input is still held after a batch")
 	}
-	s := r.look(ctx, r.acted() && ctx.Err() == nil)
+	settle := r.acted() && ctx.Err() == nil
+	s := r.look(ctx, settle)
+	if settle {
+		r.retrace(ctx)
+		r.grade()
+	}
 	if s.geo == nil {
 		r.unseen(ctx, s.err)
 	}
@@ -218,10 +225,14 @@ func (r *run) action(ctx context.Context, i int) bool {
 		if err := r.ready(ctx, a); err != nil {
 			return err
 		}
+		r.before(ctx, i)
 		begun = true
 		typed, err = r.do(ctx, a)
 		return err
 	})
+	if begun {
+		r.after(ctx, i)
+	}
 	posted := r.tool.hand.Posted() > before
 	switch {
 	case err == nil:
@@ -273,6 +284,7 @@ func (r *run) ready(ctx context.Context, a *action) error {
 	if err != nil {
 		return err
 	}
+	r.now = d
 	if !r.acted() {
 		if err := r.tool.mayAct(ctx); err != nil {
 			return err

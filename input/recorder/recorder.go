@@ -22,6 +22,9 @@ type Driver struct {
 	Before func(ctx context.Context, line string) error
 	// Out, if set, receives each line as it is posted.
 	Out io.Writer
+	// Window, if set, names the window at p, or the one with the keyboard where p
+	// is nil.
+	Window func(ctx context.Context, p *input.Point) (*input.Window, error)
 	// Drift is added to the pointer's place when it is read back.
 	Drift input.Point
 
@@ -32,7 +35,10 @@ type Driver struct {
 	buttons int
 }
 
-var _ input.Driver = (*Driver)(nil)
+var (
+	_ input.Driver = (*Driver)(nil)
+	_ input.Namer  = (*Driver)(nil)
+)
 
 // Lines returns what was posted so far: "move 1,2", "drag 1,2", "left down 1",
 // "key shift up", "scroll 0,480", `type "text"`, "sync", "stray", "close".
@@ -128,6 +134,21 @@ func (d *Driver) Pointer(ctx context.Context) (input.Point, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return input.Point{X: d.pointer.X + d.Drift.X, Y: d.pointer.Y + d.Drift.Y}, ctx.Err()
+}
+
+// Focused implements input.Namer.
+func (d *Driver) Focused(ctx context.Context) (*input.Window, error) { return d.name(ctx, nil) }
+
+// Under implements input.Namer.
+func (d *Driver) Under(ctx context.Context, p input.Point) (*input.Window, error) {
+	return d.name(ctx, &p)
+}
+
+func (d *Driver) name(ctx context.Context, p *input.Point) (*input.Window, error) {
+	if err := ctx.Err(); err != nil || d.Window == nil {
+		return nil, err
+	}
+	return d.Window(ctx, p)
 }
 
 func (d *Driver) Sync(ctx context.Context) error { return d.post(ctx, "sync", nil) }

@@ -3,6 +3,7 @@ package recorder_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -72,5 +73,25 @@ func TestRefuses(t *testing.T) {
 	}
 	if len(d.Lines())+len(d.Held()) != 0 {
 		t.Errorf("recorded %q, held %q; want nothing", d.Lines(), d.Held())
+	}
+}
+
+func TestNames(t *testing.T) {
+	ctx := context.Background()
+	d := &recorder.Driver{}
+	if w, err := d.Focused(ctx); w != nil || err != nil {
+		t.Errorf("without names: %+v, %v", w, err)
+	}
+	d.Window = func(_ context.Context, p *input.Point) (*input.Window, error) {
+		if p == nil {
+			return &input.Window{App: "focused"}, nil
+		}
+		return &input.Window{App: "under", Title: fmt.Sprint(*p)}, nil
+	}
+	if w, err := d.Focused(ctx); err != nil || w == nil || w.App != "focused" {
+		t.Errorf("Focused: %+v, %v", w, err)
+	}
+	if w, err := d.Under(ctx, input.Point{X: 1, Y: 2}); err != nil || w == nil || w.Title != "{1 2}" {
+		t.Errorf("Under: %+v, %v", w, err)
 	}
 }

@@ -186,7 +186,7 @@ func (w *window) draw(c canvas, status string) {
 	c.fill(Rect{4, 4, whole[2], whole[3]}, rgb(0x274459)) // its shadow
 	c.fill(whole, colWindow)
 	c.fill(Rect{0, 0, whole[2], 32}, colTitle)
-	c.text(sans, 15, 16, 21, colWhite, "Practice window")
+	c.text(sans, 15, 16, 21, colWhite, windowTitle)
 	for i, col := range []color.RGBA{rgb(0x9db2c6), rgb(0x9db2c6), rgb(0xd9735f)} {
 		c.fill(Rect{whole[2] - 68 + 20*float64(i), 11, 11, 11}, col)
 	}
