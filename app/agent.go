@@ -94,7 +94,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 	}
 	a.tool = computer.New(computer.Options{
 		Desk: a.desk, Config: toolConfig(conf.Config), Lease: a.lease,
-		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, Journal: a.journal, Log: log,
+		Quiet: a.gate.Quiet, MayLook: a.mayLook, Limits: a.limits, HandBack: a.handBack, Journal: a.journal, Log: log,
 	})
 	a.onClose("computer", func() error { a.tool.Close(); return nil })
 	if a.hosts, err = host.NewSet(host.Options{
@@ -257,6 +257,10 @@ func readPolicy(c config.Config, rules gate.RulesFile) (gate.Policy, error) {
 		}
 	}
 	slices.Sort(p.TrustHints)
+	if c.HandBack.AllowUnwatched {
+		p.Loosening = append(p.Loosening, gate.Item{Key: allowUnwatched,
+			Text: "batches run on your display also where your own mouse and keyboard cannot be seen, and then do not stop when you use them"})
+	}
 	narrow("", c.Computer.AllowedActions)
 	for name, client := range c.Clients {
 		narrow(name, client.AllowedActions)
@@ -270,6 +274,14 @@ func toolConfig(c config.Config) computer.Config {
 	t := c.Computer
 	t.AllowedActions = nil
 	return t
+}
+
+// allowUnwatched is the key of what loosens in the configuration's hand_back.
+const allowUnwatched = "hand_back.allow_unwatched"
+
+// handBack says how batches give way to the person, as in force.
+func (a *agent) handBack() computer.HandBack {
+	return computer.HandBack{Quiet: a.config().HandBack.Quiet, AllowUnwatched: a.gate.InForce(allowUnwatched)}
 }
 
 // limits narrows the computer tool for a client, as in force.
@@ -394,6 +406,9 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	// Nothing here calls models or keeps hosts from calling theirs.
 	st.HostLLM = "allow"
 	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
+	if a.desk.Unwatched != nil && !a.desk.Own {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("your own mouse and keyboard cannot be seen (%v), so batches cannot stop when you use them", a.desk.Unwatched))
+	}
 	if text := a.lost.Load(); text != nil {
 		st.Warnings = append(st.Warnings, *text)
 	}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Point is a place in the global point space.
@@ -91,6 +92,37 @@ type Namer interface {
 	// Under names the window at p.
 	Under(ctx context.Context, p Point) (*Window, error)
 }
+
+// Watched is a Driver of a desktop at which a person sits, and that can tell the
+// person's input from its own.
+type Watched interface {
+	// Watch begins to watch the person. The caller closes the watcher, before it
+	// closes the driver.
+	Watch(ctx context.Context) (Watcher, error)
+}
+
+// Watcher watches the person's own input: keys, buttons, the wheel, and motion of
+// the pointer by more than DriftPoints. Its methods may be called by several
+// goroutines.
+type Watcher interface {
+	// Person tells what the person did so far. changed is closed when they do
+	// more, or can no longer be seen.
+	Person() (p Person, changed <-chan struct{})
+	// Err tells why the person cannot be seen any more; nil while they can.
+	Err() error
+	Close() error
+}
+
+// Person is what a person did on the desktop since somebody watches.
+type Person struct {
+	Acts int       // rises with everything they do
+	Last time.Time // when they last did something; zero: never
+	What string    // what it was, as a phrase: "pressed a key"
+}
+
+// DriftPoints is how far the pointer may drift without anybody being meant to
+// have moved it: a table that shakes, a hand that comes to rest on the mouse.
+const DriftPoints = 6.0
 
 // Errors that a driver returns by kind; test with errors.Is.
 var (

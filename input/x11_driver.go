@@ -41,11 +41,13 @@ type x11Driver struct {
 	clip      *clipboard // made when first needed
 
 	posting sync.Mutex // keeps the events of one post together
+	ledger  ledger
 }
 
 var (
-	_ Driver = (*x11Driver)(nil)
-	_ Namer  = (*x11Driver)(nil)
+	_ Driver  = (*x11Driver)(nil)
+	_ Namer   = (*x11Driver)(nil)
+	_ Watched = (*x11Driver)(nil)
 )
 
 // heldKey is what a Key call pressed, so that its release lets go of the same,
@@ -151,6 +153,7 @@ func (d *x11Driver) post(ctx context.Context, events ...fake) error {
 		c := d.conn.Conn
 		for _, e := range events[:len(events)-1] {
 			if ctx.Err() == nil || e.isRelease() {
+				d.ledger.note(e)
 				xtest.FakeInput(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
 			}
 		}
@@ -158,6 +161,7 @@ func (d *x11Driver) post(ctx context.Context, events ...fake) error {
 		if err := ctx.Err(); err != nil && !e.isRelease() {
 			return err
 		}
+		d.ledger.note(e)
 		return xtest.FakeInputChecked(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0).Check()
 	})
 }

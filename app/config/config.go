@@ -19,6 +19,7 @@ type Config struct {
 	AllowedOrigins []string               `yaml:"allowed_origins"`
 	AllowXWayland  bool                   `yaml:"allow_xwayland"`
 	Computer       computer.Config        `yaml:"computer"`
+	HandBack       HandBack               `yaml:"hand_back"`
 	Virtual        Virtual                `yaml:"virtual"`
 	Clients        map[string]Client      `yaml:"clients"`
 	Expose         []string               `yaml:"expose"`
@@ -30,6 +31,12 @@ type Config struct {
 	Limits         Limits                 `yaml:"limits"`
 	Audit          Audit                  `yaml:"audit"`
 	Log            Log                    `yaml:"log"`
+}
+
+// HandBack says how batches give way to the person.
+type HandBack struct {
+	Quiet          time.Duration `yaml:"quiet"`
+	AllowUnwatched bool          `yaml:"allow_unwatched"`
 }
 
 // Client narrows the global settings for one client.
@@ -84,6 +91,7 @@ func Default() Config {
 		AllowedHosts:   []string{},
 		AllowedOrigins: []string{},
 		Computer:       computer.DefaultConfig(),
+		HandBack:       HandBack{Quiet: computer.DefaultHandBack.Quiet},
 		Virtual:        Virtual{Width: 1280, Height: 800},
 		Clients:        map[string]Client{},
 		Expose:         []string{"*"},

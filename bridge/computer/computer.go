@@ -41,6 +41,10 @@ type Desk struct {
 	Display string
 	Input   input.Driver
 	Source  capture.Source
+	// Person watches the person at the desktop; nil where nobody is watched, and
+	// Unwatched then tells why.
+	Person    input.Watcher
+	Unwatched error
 	// Permissions probes what the platform grants, by name. It never prompts.
 	Permissions func(ctx context.Context) map[string]Permission
 	// Close ends what the desktop started. Input and Source are closed by it.

@@ -60,10 +60,11 @@ func (t *Tool) whileQuiet(ctx context.Context) (_ context.Context, done func()) 
 	return ctx, func() { cancel(nil); <-ended }
 }
 
-// guard is asked before every event: the watch of whileQuiet may lag behind.
+// guard is asked before every event: the watches of whileQuiet and heed may lag
+// behind.
 func (t *Tool) guard(context.Context) error {
 	if n, _ := t.pending(); n > 0 {
 		return errPending(n)
 	}
-	return nil
+	return t.heed.acted()
 }

@@ -17,8 +17,13 @@ import (
 	"drawbridge/input"
 )
 
-// misplacedBy is how far, in points, the pointer may be from where it was sent.
-const misplacedBy = 2
+// misplacedBy is how far, in points, the pointer may be from where it was sent,
+// where no drift of a watched person's mouse explains it.
+const misplacedBy = 2.0
+
+// toldWithin is how much later than the pointer's place a watcher may tell that
+// the person moved it.
+const toldWithin = 20 * time.Millisecond
 
 // run is one batch on its way, from the lease to the result.
 type run struct {
@@ -36,9 +41,11 @@ type run struct {
 	entries []Entry
 	stopped *Stopped
 	probed  bool
-	now     capture.Display // as it was right before the last action
-	traces  []trace         // of actions that have not shown yet
-	notes   []string        // sentences about the stop, for the result
+	end     context.CancelCauseFunc // ends the actions, for a reason
+	unheed  func()                  // ends the watch over the person
+	now     capture.Display         // as it was right before the last action
+	traces  []trace                 // of actions that have not shown yet
+	notes   []string                // sentences about the stop, for the result
 }
 
 // tellEvery is how often a caller hears of a batch that takes its time, so that
@@ -46,7 +53,7 @@ type run struct {
 const tellEvery = 5 * time.Second
 
 func newRun(t *Tool, cfg *Config, caller bridge.Caller, b *batch, geo *geometry, display int) *run {
-	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display, tell: func(string) {}, told: time.Now()}
+	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display, tell: func(string) {}, told: time.Now(), unheed: func() {}}
 	r.entries = make([]Entry, len(b.actions))
 	for i := range b.actions {
 		a := &b.actions[i]
@@ -166,6 +173,9 @@ func (r *run) actions(ctx context.Context) error {
 			return fmt.Errorf("an earlier batch left something held: %w", err)
 		}
 	}
+	ctx, r.end = context.WithCancelCause(ctx)
+	defer r.end(nil)
+	defer func() { r.unheed() }()
 	for i := range r.batch.actions {
 		if !r.action(ctx, i) {
 			break
@@ -205,6 +215,9 @@ func (r *run) stop(ctx context.Context, index int, err error) {
 	}
 	reason, message := reasonOf(ctx, err)
 	r.stopped = &Stopped{Index: index, Reason: reason, Message: message}
+	if reason == stop.HandBack {
+		r.tool.handed.Store(true)
+	}
 	e := &r.entries[index]
 	if e.Status == Skipped {
 		e.Status = Refused
@@ -297,7 +310,20 @@ func (r *run) ready(ctx context.Context, a *action) error {
 		}
 		f.Release()
 	}
-	return r.tool.untilQuiet(ctx, r.tell)
+	if n, _ := r.tool.pending(); n > 0 {
+		// The person is to answer, which must not look like taking over.
+		r.unheed()
+		if err := r.tool.untilQuiet(ctx, r.tell); err != nil {
+			return err
+		}
+	}
+	if !r.tool.heed.running() {
+		r.unheed()
+		if r.unheed, err = r.tool.heed.begin(ctx, r.tell, r.end); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // do runs one action. Of a type action it returns the bytes that were typed.
@@ -351,7 +377,11 @@ func (r *run) do(ctx context.Context, a *action) (typed int, err error) {
 func (r *run) readBack(ctx context.Context, e *Entry) error {
 	want := input.Point{X: e.Point[0], Y: e.Point[1]}
 	got, err := r.tool.desk.Input.Pointer(ctx)
-	if err == nil && off(got, want) {
+	near := misplacedBy
+	if r.tool.desk.Person != nil {
+		near = input.DriftPoints
+	}
+	if err == nil && off(got, want, near) {
 		if err = r.tool.desk.Input.Sync(ctx); err == nil {
 			got, err = r.tool.desk.Input.Pointer(ctx)
 		}
@@ -360,8 +390,12 @@ func (r *run) readBack(ctx context.Context, e *Entry) error {
 		return fmt.Errorf("read the pointer back: %w", err)
 	}
 	e.Pointer = &[2]float64{got.X, got.Y}
-	if off(got, want) {
+	if off(got, want, near) {
 		e.Effect = nil
+		// If it was the person, their watcher is about to tell.
+		if sleep(ctx, toldWithin) != nil {
+			return context.Cause(ctx)
+		}
 		return &stop.Error{Reason: stop.Misplaced, Message: fmt.Sprintf(
 			"the pointer is at %s,%s after the action, not at %s,%s where it was sent; somebody may have moved it, or the display's scale is another than reported; look again before acting",
 			number(got.X), number(got.Y), number(want.X), number(want.Y))}
@@ -372,8 +406,8 @@ func (r *run) readBack(ctx context.Context, e *Entry) error {
 	return nil
 }
 
-func off(got, want input.Point) bool {
-	return math.Abs(got.X-want.X) > misplacedBy || math.Abs(got.Y-want.Y) > misplacedBy
+func off(got, want input.Point, near float64) bool {
+	return math.Abs(got.X-want.X) > near || math.Abs(got.Y-want.Y) > near
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -31,6 +31,7 @@ type rig struct {
 	t      *testing.T
 	tool   *Tool
 	driver *recorder.Driver
+	person *recorder.Person
 	screen *canvas.Source
 	lease  *oneLease
 	caller bridge.Caller
@@ -77,9 +78,9 @@ func (l *oneLease) Acquire(ctx context.Context, holder string, waiting func(stri
 func (l *oneLease) free() bool { return len(l.turn) == 0 }
 
 func newRig(t *testing.T, with ...func(*Options)) *rig {
-	r := &rig{t: t, driver: &recorder.Driver{}, screen: canvas.New(rigDisplay), lease: newLease(), caller: bridge.Caller{Client: "tester", Conn: "c1"}}
+	r := &rig{t: t, driver: &recorder.Driver{}, person: &recorder.Person{}, screen: canvas.New(rigDisplay), lease: newLease(), caller: bridge.Caller{Client: "tester", Conn: "c1"}}
 	o := Options{
-		Desk:   &Desk{Backend: "native", Input: r.driver, Source: r.screen},
+		Desk:   &Desk{Backend: "native", Input: r.driver, Source: r.screen, Person: r.person},
 		Config: DefaultConfig(), Lease: r.lease,
 	}
 	for _, f := range with {

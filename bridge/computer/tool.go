@@ -49,6 +49,8 @@ type Options struct {
 	MayLook func(bridge.Caller) bool
 	// Limits are asked at each call.
 	Limits func(client string) Limits
+	// HandBack is asked at each call; nil: DefaultHandBack.
+	HandBack func() HandBack
 	// Journal notes what is held, for the next process.
 	Journal *input.Journal
 	Log     zerolog.Logger
@@ -66,8 +68,12 @@ type Tool struct {
 	cfg      atomic.Pointer[Config]
 	pictures pictures
 
-	// hand belongs to whoever holds the lease.
+	handBack func() HandBack
+	handed   atomic.Bool // the last batch was handed back, and the quiet time may run
+
+	// hand and heed belong to whoever holds the lease.
 	hand *input.Hand
+	heed heed
 
 	idleMu sync.Mutex  // guards idle and closed
 	idle   *time.Timer // gives the capture's memory back; nil before the first look
@@ -91,6 +97,10 @@ func New(o Options) *Tool {
 	if t.limits == nil {
 		t.limits = func(string) Limits { return Limits{} }
 	}
+	if t.handBack = o.HandBack; t.handBack == nil {
+		t.handBack = func() HandBack { return DefaultHandBack }
+	}
+	t.heed.tool = t
 	t.hand = input.NewHand(o.Desk.Input, input.HandOptions{Guard: t.guard, Journal: o.Journal})
 	t.SetConfig(o.Config)
 	return t

@@ -13,11 +13,11 @@ import (
 
 // openX11 opens the X display of the person. X11 asks nobody before it lets a
 // program post events or look: whoever can connect may do both.
-func openX11(_ context.Context, _ Options, display string) (*computer.Desk, error) {
-	return x11Desk(display, false)
+func openX11(ctx context.Context, o Options, display string) (*computer.Desk, error) {
+	return x11Desk(ctx, o, display, false)
 }
 
-func x11Desk(display string, own bool) (*computer.Desk, error) {
+func x11Desk(ctx context.Context, o Options, display string, own bool) (*computer.Desk, error) {
 	source, err := capture.OpenX11(display)
 	if err != nil {
 		return nil, err
@@ -27,10 +27,19 @@ func x11Desk(display string, own bool) (*computer.Desk, error) {
 		source.Close()
 		return nil, err
 	}
-	return &computer.Desk{
+	d := &computer.Desk{
 		Own: own, Display: display, Input: driver, Source: source, Permissions: granted,
 		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
-	}, nil
+	}
+	// A desktop of our own is watched too: a person may have come onto it by a
+	// remote desktop, and to watch costs nothing.
+	if d.Person, d.Unwatched = driver.(input.Watched).Watch(ctx); d.Unwatched != nil {
+		d.Person = nil
+		o.Log.Warn().Err(d.Unwatched).Msg("the person's own input cannot be seen")
+		return d, nil
+	}
+	d.Close = func() error { return errors.Join(d.Person.Close(), driver.Close(), source.Close()) }
+	return d, nil
 }
 
 // openVirtual starts an X server and a window manager of our own.
@@ -43,7 +52,7 @@ func openVirtual(ctx context.Context, o Options) (*computer.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := x11Desk(v.Display(), true)
+	d, err := x11Desk(ctx, o, v.Display(), true)
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}

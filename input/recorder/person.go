@@ -1,0 +1,63 @@
+package recorder
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"drawbridge/input"
+)
+
+// Person is a person at the desktop whom a test plays by hand, and the watcher
+// that sees them. It follows the contract of input.Watcher and nothing else.
+type Person struct {
+	mu      sync.Mutex // guards what follows
+	person  input.Person
+	changed chan struct{}
+	err     error
+}
+
+var _ input.Watcher = (*Person)(nil)
+
+// Act does something, a phrase such as "pressed a key".
+func (p *Person) Act(what string) {
+	p.change(func() { p.person = input.Person{Acts: p.person.Acts + 1, Last: time.Now(), What: what} })
+}
+
+// Vanish lets the watcher see nothing any more.
+func (p *Person) Vanish() {
+	p.change(func() { p.err = errors.New("the watch was ended") })
+}
+
+func (p *Person) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// Person implements input.Watcher.
+func (p *Person) Person() (input.Person, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.person, p.changed
+}
+
+// Err implements input.Watcher.
+func (p *Person) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Close implements input.Watcher.
+func (p *Person) Close() error {
+	p.Vanish()
+	return nil
+}

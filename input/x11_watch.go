@@ -1,0 +1,182 @@
+//go:build linux
+
+package input
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+
+	"drawbridge/internal/x11"
+)
+
+const motionKind = xproto.MotionNotify
+
+// restTime without motion ends a drift: small motions far apart do not add up.
+const restTime = 500 * time.Millisecond
+
+// x11Watcher sees the person by the raw events of the server's devices. What
+// comes from a device that is not XTEST's is the person's; of XTEST's, what we
+// did not post.
+type x11Watcher struct {
+	conn   *x11.RawConn
+	screen [2]float64 // in pixels
+	ledger *ledger
+	ended  chan struct{} // closed when watch has returned
+
+	// Of the goroutine that watches.
+	drift  drift
+	places map[uint16][2]float64 // of absolute devices, in pixels
+
+	mu      sync.Mutex // guards what follows
+	person  Person
+	changed chan struct{}
+	err     error
+}
+
+// Watch implements Watched.
+func (d *x11Driver) Watch(ctx context.Context) (Watcher, error) {
+	c, err := x11.DialRaw(ctx, d.display)
+	if err != nil {
+		return nil, err
+	}
+	d.ledger.open()
+	w := &x11Watcher{conn: c, screen: c.Screen(), ledger: &d.ledger, ended: make(chan struct{}),
+		places: map[uint16][2]float64{}, changed: make(chan struct{})}
+	go w.watch()
+	return w, nil
+}
+
+func (w *x11Watcher) watch() {
+	defer close(w.ended)
+	for {
+		e, err := w.conn.Next()
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		if what := w.read(e, time.Now()); what != "" {
+			w.act(what)
+		}
+	}
+}
+
+// read tells what the person did in an event; empty: nothing, or not enough.
+func (w *x11Watcher) read(e x11.Raw, now time.Time) string {
+	if e.Device.XTest && w.ledger.take(posted(e)) {
+		return ""
+	}
+	switch e.Kind {
+	case x11.RawKeyPress, x11.RawKeyRelease:
+		return "pressed a key"
+	case x11.RawButtonPress, x11.RawButtonRelease:
+		if e.Detail >= 4 && e.Detail <= 7 {
+			return "turned the wheel"
+		}
+		return "pressed a button of the mouse"
+	}
+	for axis := range e.Axes {
+		if axis > 1 {
+			return "turned the wheel"
+		}
+	}
+	if dx, dy := w.moved(e); w.drift.add(dx, dy, now) {
+		return "moved the pointer"
+	}
+	return ""
+}
+
+// posted is an event of XTEST as post would have sent it.
+func posted(e x11.Raw) fake {
+	kinds := map[x11.RawKind]byte{
+		x11.RawKeyPress: xproto.KeyPress, x11.RawKeyRelease: xproto.KeyRelease,
+		x11.RawButtonPress: xproto.ButtonPress, x11.RawButtonRelease: xproto.ButtonRelease,
+	}
+	if kind, ok := kinds[e.Kind]; ok {
+		return fake{kind: kind, detail: byte(e.Detail)}
+	}
+	return fake{kind: motionKind, x: int16(e.Axes[0].Given), y: int16(e.Axes[1].Given)}
+}
+
+// moved is by how many pixels a motion moves the pointer.
+func (w *x11Watcher) moved(e x11.Raw) (dx, dy float64) {
+	x, y := e.Axes[0].Moved, e.Axes[1].Moved
+	if e.Device.XTest {
+		// Somebody else's, and most likely a place.
+		px, py := w.ledger.sent()
+		return x - px, y - py
+	}
+	if !e.Device.Absolute {
+		return x, y
+	}
+	last, known := w.places[e.Source]
+	now := last
+	for i := range now {
+		a, ok := e.Axes[i]
+		if ok && e.Device.Extent[i] > 0 {
+			now[i] = a.Given / e.Device.Extent[i] * w.screen[i]
+		}
+	}
+	w.places[e.Source] = now
+	if !known {
+		return 0, 0
+	}
+	return now[0] - last[0], now[1] - last[1]
+}
+
+// drift adds up the motion of a pointer that somebody or something moves.
+type drift struct {
+	x, y float64
+	last time.Time
+	far  bool
+}
+
+// add reports whether the pointer has gone far enough to be moved by a person.
+func (d *drift) add(dx, dy float64, now time.Time) bool {
+	if now.Sub(d.last) > restTime {
+		*d = drift{}
+	}
+	d.last = now
+	d.x, d.y = d.x+dx, d.y+dy
+	d.far = d.far || math.Hypot(d.x, d.y) >= DriftPoints
+	return d.far
+}
+
+func (w *x11Watcher) act(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.person = Person{Acts: w.person.Acts + 1, Last: time.Now(), What: what}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *x11Watcher) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = fmt.Errorf("the person's input cannot be seen any more: %w", err)
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *x11Watcher) Person() (Person, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.person, w.changed
+}
+
+func (w *x11Watcher) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *x11Watcher) Close() error {
+	err := w.conn.Close()
+	<-w.ended
+	w.ledger.close()
+	return err
+}
