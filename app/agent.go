@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -336,6 +337,7 @@ func (a *agent) run(ctx context.Context) error {
 		a.server.Warn(warning)
 		a.log.Warn().Msg(warning)
 	}
+	a.grabPanicChord(ctx)
 	ctl, err := control.Listen(a.dir, a.verbs(), a.log)
 	if err != nil {
 		ln.Close()
@@ -369,6 +371,29 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "agent ended: " + reason})
 	return err
+}
+
+// grabPanicChord lets the person stop everything by one chord. Where it cannot
+// be had, that is told, and the other ways to stop remain.
+func (a *agent) grabPanicChord(ctx context.Context) {
+	chord := a.config().HandBack.PanicChord
+	g, ok := a.desk.Input.(input.Grabber)
+	if chord == "" || !ok {
+		return
+	}
+	mods, key, err := computer.ParseChord(chord)
+	var grab io.Closer
+	if err == nil {
+		grab, err = g.Grab(ctx, mods, key, func() {
+			a.stopAll(stop.Stopped, "everything was stopped by the panic chord, "+chord)
+		})
+	}
+	if err != nil {
+		a.server.Warn(fmt.Sprintf("the panic chord %s stops nothing: %v", chord, err))
+		a.log.Warn().Err(err).Str("chord", chord).Msg("the panic chord is not to be had")
+		return
+	}
+	a.onClose("panic chord", grab.Close)
 }
 
 // askAtTerminal lets the person at the agent's terminal decide about calls. In
@@ -420,7 +445,7 @@ func (a *agent) fillStatus(st *bridge.Status) {
 // restartOnly are the fields that are read only at the start, as prefixes.
 var restartOnly = []string{
 	"listen", "allowed_hosts", "allowed_origins", "allow_xwayland", "virtual.", "approvals.", "limits.", "audit.", "log.",
-	"computer.backend", "computer.capture", "computer.lease_queue",
+	"hand_back.panic_chord", "computer.backend", "computer.capture", "computer.lease_queue",
 }
 
 // reload reads configuration and rules again. With an error nothing changed.

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -123,6 +124,14 @@ type Person struct {
 // DriftPoints is how far the pointer may drift without anybody being meant to
 // have moved it: a table that shakes, a hand that comes to rest on the mouse.
 const DriftPoints = 6.0
+
+// Grabber is a Driver that can keep a chord of the keyboard for us.
+type Grabber interface {
+	// Grab calls pressed whenever somebody presses k while exactly mods are held,
+	// and keeps that from every other program, until it is closed. pressed is
+	// called by a goroutine of the grab's own, on which Close waits.
+	Grab(ctx context.Context, mods []Key, k Key, pressed func()) (io.Closer, error)
+}
 
 // Errors that a driver returns by kind; test with errors.Is.
 var (

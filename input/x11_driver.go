@@ -48,6 +48,7 @@ var (
 	_ Driver  = (*x11Driver)(nil)
 	_ Namer   = (*x11Driver)(nil)
 	_ Watched = (*x11Driver)(nil)
+	_ Grabber = (*x11Driver)(nil)
 )
 
 // heldKey is what a Key call pressed, so that its release lets go of the same,

@@ -37,6 +37,7 @@ type Config struct {
 type HandBack struct {
 	Quiet          time.Duration `yaml:"quiet"`
 	AllowUnwatched bool          `yaml:"allow_unwatched"`
+	PanicChord     string        `yaml:"panic_chord"` // empty: none
 }
 
 // Client narrows the global settings for one client.
@@ -91,7 +92,7 @@ func Default() Config {
 		AllowedHosts:   []string{},
 		AllowedOrigins: []string{},
 		Computer:       computer.DefaultConfig(),
-		HandBack:       HandBack{Quiet: computer.DefaultHandBack.Quiet},
+		HandBack:       HandBack{Quiet: computer.DefaultHandBack.Quiet, PanicChord: "ctrl+option+escape"},
 		Virtual:        Virtual{Width: 1280, Height: 800},
 		Clients:        map[string]Client{},
 		Expose:         []string{"*"},

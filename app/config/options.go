@@ -60,6 +60,7 @@ var options = map[string]option{
 	"hand_back":                            {doc: "How a batch gives way to the person's own mouse and keyboard."},
 	"hand_back.quiet":                      {doc: "How long the person must have left them alone after that before input is sent again; 0s: at once.", check: lasting(0, time.Hour)},
 	"hand_back.allow_unwatched":            {doc: "Let batches run on a person's display also where the person's input cannot be seen."},
+	"hand_back.panic_chord":                {doc: "The keys that stop everything at once, kept from every other program; empty: none.", check: panicChord},
 	"virtual":                              {doc: "The desktop that the virtual and simulated backends make."},
 	"virtual.width":                        {doc: "Width in pixels.", check: between(320, 8192)},
 	"virtual.height":                       {doc: "Height in pixels.", check: between(200, 8192)},
@@ -182,6 +183,20 @@ var originPattern = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9.\[\]:-]+
 func origin(v reflect.Value) string {
 	if !originPattern.MatchString(v.String()) {
 		return fmt.Sprintf("origins such as https://example.org (no path, no wildcard), not %q", v.String())
+	}
+	return ""
+}
+
+func panicChord(v reflect.Value) string {
+	if v.String() == "" {
+		return ""
+	}
+	mods, _, err := computer.ParseChord(v.String())
+	switch {
+	case err != nil:
+		return fmt.Sprintf("keys joined by plus signs, such as ctrl+option+escape; %q %v", v.String(), err)
+	case len(mods) == 0:
+		return fmt.Sprintf("a key with modifiers, such as ctrl+option+escape; %q would be kept from every program", v.String())
 	}
 	return ""
 }

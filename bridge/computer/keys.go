@@ -194,6 +194,16 @@ func parseChord(words []string) (mods []input.Key, key input.Key, err error) {
 	return mods, key, nil
 }
 
+// ParseChord reads a chord that is written as one word, such as
+// "ctrl+option+escape": modifiers and exactly one key.
+func ParseChord(word string) (mods []input.Key, key input.Key, err error) {
+	mods, key, err = parseChord([]string{word})
+	if err == nil && key == "" {
+		err = errors.New("holds modifiers alone; one key besides is needed")
+	}
+	return mods, key, err
+}
+
 // parseModifiers reads the keys of a pointer action.
 func parseModifiers(words []string) ([]input.Key, error) {
 	if len(words) == 0 {
