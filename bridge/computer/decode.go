@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"drawbridge/input"
 )
@@ -17,6 +18,7 @@ const (
 	maxText       = 1 << 20 // bytes of one type action
 	maxPath       = 1000    // points of one drag
 	maxKeys       = 8       // names in one keys list
+	maxExpect     = 200     // characters of one expectation
 	maxScroll     = 100_000 // pixels
 	maxCoordinate = 1e6     // no picture is as large
 	maxTold       = 5       // problems that one answer lists
@@ -32,6 +34,13 @@ type action struct {
 	mods   []input.Key
 	key    input.Key // of a keypress; empty when it is modifiers alone
 	text   string
+	expect *expect // nil: anything may be there
+}
+
+// expect is what an action must meet. Empty fields ask for nothing.
+type expect struct {
+	app    string // the program's name
+	window string // a part of the window's title
 }
 
 // targets are the places of the picture that the action uses.
@@ -234,6 +243,8 @@ func needed(k fieldKind) string {
 		return `a list of key names, such as ["CTRL"], is needed`
 	case pathPoints:
 		return "a list of two or more points, each [x, y] or {x, y}, is needed"
+	case expectation:
+		return "an object with app, window or both, strings of 1 to 200 characters, is needed"
 	}
 	return "a string is needed"
 }
@@ -283,6 +294,8 @@ func (d *decoder) field(a *action, fs fieldSpec, v value) {
 		a.path = d.path(fs, v)
 	case literal:
 		a.text = d.text(fs, v)
+	case expectation:
+		a.expect = d.expect(fs, v)
 	}
 }
 
@@ -379,6 +392,32 @@ func (d *decoder) text(fs fieldSpec, v value) string {
 		}
 	}
 	return v.text
+}
+
+func (d *decoder) expect(fs fieldSpec, v value) *expect {
+	if v.kind != kindObject || len(v.fields) == 0 {
+		d.fail(fs.name, "is %s; %s", described(v), needed(expectation))
+		return nil
+	}
+	known := []string{"app", "window"}
+	e := &expect{}
+	for _, f := range v.fields {
+		name := fs.name + "." + f.name
+		switch {
+		case !slices.Contains(known, f.name):
+			d.fail(fs.name, "the field %s is not known%s; known are app and window", quote(f.name), didYouMean(f.name, known))
+			continue
+		case f.value.kind != kindString || f.value.text == "" || utf8.RuneCountInString(f.value.text) > maxExpect:
+			d.fail(name, "is %s; %s", described(f.value), needed(expectation))
+			continue
+		}
+		if f.name == "app" {
+			e.app = f.value.text
+		} else {
+			e.window = f.value.text
+		}
+	}
+	return e
 }
 
 // inside checks the batch's coordinates against the picture that is meant.

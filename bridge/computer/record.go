@@ -19,28 +19,41 @@ const nameTime = 50 * time.Millisecond
 const hiddenTitle = "<hidden>"
 
 // before notes what an action will meet: the window under its first event, the
-// one with the keyboard, and how the screen looks where it should show. Nothing
-// here fails an action.
-func (r *run) before(ctx context.Context, i int) {
+// one with the keyboard, and how the screen looks where it should show. That fails
+// no action; it is refused where what it meets is not what was expected, or where
+// another program has taken the keyboard.
+func (r *run) before(ctx context.Context, i int) error {
 	a, e := &r.batch.actions[i], &r.entries[i]
 	if !a.acts() {
-		return
+		return nil
 	}
 	r.retrace(ctx)
 	var area image.Rectangle
 	if targets := a.targets(); targets != nil {
-		e.Target = r.target(r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) {
+		w := r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) {
 			return n.Under(ctx, r.geo.point(targets[0]))
-		}))
+		})
+		e.Target = r.target(w)
+		if err := r.expected(a, w, "is there"); err != nil {
+			return err
+		}
+		r.clicked(ctx, a, w)
 		area = r.around(targets)
 	} else {
-		w := r.focused(ctx)
+		w, stolen := r.settledFocus(ctx)
 		e.Focus = &Focus{Before: r.target(w)}
+		if err := r.expected(a, w, "has the keyboard"); err != nil {
+			return err
+		}
+		if stolen != nil {
+			return stolen
+		}
 		if w != nil {
 			area = pixels(r.now, w.Bounds)
 		}
 	}
 	r.trace(ctx, i, area)
+	return nil
 }
 
 // after notes where the keyboard is once the keys of an action were sent.

@@ -45,6 +45,7 @@ type run struct {
 	unheed  func()                  // ends the watch over the person
 	now     capture.Display         // as it was right before the last action
 	traces  []trace                 // of actions that have not shown yet
+	click   *click                  // the last action that may move the keyboard, until keys follow
 	notes   []string                // sentences about the stop, for the result
 }
 
@@ -238,7 +239,9 @@ func (r *run) action(ctx context.Context, i int) bool {
 		if err := r.ready(ctx, a); err != nil {
 			return err
 		}
-		r.before(ctx, i)
+		if err := r.before(ctx, i); err != nil {
+			return err
+		}
 		begun = true
 		typed, err = r.do(ctx, a)
 		return err
@@ -363,7 +366,11 @@ func (r *run) do(ctx context.Context, a *action) (typed int, err error) {
 	case Keypress:
 		err = h.Chord(ctx, a.mods, a.key)
 	case Type:
+		ctx, kept := r.whileKept(ctx)
 		typed, err = h.Type(ctx, a.text)
+		if stolen := kept(); stolen != nil && typed < len(a.text) {
+			return typed, stolen
+		}
 	}
 	if err != nil && ctx.Err() != nil {
 		return typed, context.Cause(ctx) // the driver only knows that it was ended
@@ -376,14 +383,17 @@ func (r *run) do(ctx context.Context, a *action) (typed int, err error) {
 // events have arrived.
 func (r *run) readBack(ctx context.Context, e *Entry) error {
 	want := input.Point{X: e.Point[0], Y: e.Point[1]}
-	got, err := r.tool.desk.Input.Pointer(ctx)
+	// The action is done, so its record is completed also when the batch ends now.
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTime)
+	defer cancel()
+	got, err := r.tool.desk.Input.Pointer(own)
 	near := misplacedBy
 	if r.tool.desk.Person != nil {
 		near = input.DriftPoints
 	}
 	if err == nil && off(got, want, near) {
-		if err = r.tool.desk.Input.Sync(ctx); err == nil {
-			got, err = r.tool.desk.Input.Pointer(ctx)
+		if err = r.tool.desk.Input.Sync(own); err == nil {
+			got, err = r.tool.desk.Input.Pointer(own)
 		}
 	}
 	if err != nil {

@@ -98,6 +98,14 @@ func (k fieldKind) schema() object {
 			object{"type": "object", "additionalProperties": false, "required": []string{"x", "y"},
 				"properties": object{"x": coordinate, "y": coordinate}},
 		}}}
+	case expectation:
+		words := func(doc string) object {
+			return object{"type": "string", "minLength": 1, "maxLength": maxExpect, "description": doc}
+		}
+		return object{"type": "object", "additionalProperties": false, "minProperties": 1, "properties": object{
+			"app":    words("The program's name as the record gives it, in any case."),
+			"window": words("A part of the window's title, in any case."),
+		}}
 	case literal:
 		return object{"type": "string"}
 	}

@@ -1,0 +1,127 @@
+package computer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/bridge/stop"
+	"drawbridge/input"
+)
+
+// expected refuses an action that does not meet what its expect asks for.
+func (r *run) expected(a *action, w *input.Window, where string) error {
+	if a.expect == nil {
+		return nil
+	}
+	if w != nil && (a.expect.app == "" || strings.EqualFold(w.App, a.expect.app)) &&
+		strings.Contains(strings.ToLower(w.Title), strings.ToLower(a.expect.window)) {
+		return nil
+	}
+	var want []string
+	if a.expect.app != "" {
+		want = append(want, "the application "+quote(a.expect.app))
+	}
+	if a.expect.window != "" {
+		want = append(want, "a window with "+quote(a.expect.window)+" in its title")
+	}
+	got := "no window that gives its name"
+	if t := r.target(w); t != nil {
+		got = fmt.Sprintf("%s with the window %s", quote(t.App), quote(t.Window))
+	}
+	return &stop.Error{Reason: stop.Expect, Message: fmt.Sprintf("%s was expected, but %s %s; nothing of the action was sent; look again",
+		strings.Join(want, " and "), got, where)}
+}
+
+// A program that pulls itself to the front takes what is typed. What can be seen
+// of it: a click went into one application, and the keyboard is with another one
+// that had it before; or the keyboard moves to another application in the middle
+// of a text. Both end the batch: to send the rest again costs one call, to type it
+// into the wrong program cannot be undone.
+
+const (
+	// focusTime is what a window manager gets to move the keyboard after a click.
+	focusTime = 100 * time.Millisecond
+	focusLook = 10 * time.Millisecond
+)
+
+// click is the last action that should have moved the keyboard.
+type click struct {
+	into   *input.Window
+	before *input.Window // had the keyboard when it began
+}
+
+// passive are the roles of what a click works on without moving the keyboard.
+var passive = map[string]bool{
+	"menu": true, "dropdown_menu": true, "popup_menu": true, "combo": true, "tooltip": true, "notification": true,
+	"toolbar": true, "utility": true, "splash": true, "dock": true, "desktop": true, "dnd": true,
+}
+
+// clicked notes an action that may move the keyboard.
+func (r *run) clicked(ctx context.Context, a *action, into *input.Window) {
+	switch {
+	case a.spec.typ == Move || a.spec.typ == Scroll:
+		return // they move no keyboard
+	case into == nil || passive[into.Role] || strings.HasPrefix(into.Role, "AXMenu") || strings.HasPrefix(into.Role, "AXDock") ||
+		a.spec.typ != DoubleClick && a.button != input.Left:
+		r.click = nil
+	default:
+		r.click = &click{into: into, before: r.focused(ctx)}
+	}
+}
+
+// settledFocus is the window with the keyboard, once the last click has had its
+// effect on that, and an error if a program took the keyboard back.
+func (r *run) settledFocus(ctx context.Context) (*input.Window, error) {
+	w := r.focused(ctx)
+	c := r.click
+	r.click = nil
+	if c == nil || c.before == nil || c.before.App == c.into.App {
+		return w, nil
+	}
+	back := func() bool { return w != nil && w.App == c.before.App }
+	for start := time.Now(); back() && time.Since(start) < focusTime; w = r.focused(ctx) {
+		if sleep(ctx, focusLook) != nil {
+			return w, nil // what ended it is the reason
+		}
+	}
+	if !back() {
+		return w, nil
+	}
+	return w, &stop.Error{Reason: stop.FocusStolen, Message: fmt.Sprintf(
+		"%s has the keyboard although the click went into %s, so nothing was typed; send the rest again if it is meant for %s",
+		quote(w.App), quote(c.into.App), quote(w.App))}
+}
+
+// whileKept returns a context for a text that ends when the keyboard goes to
+// another application. kept ends the watch and returns why the text was ended,
+// nil if it was not.
+func (r *run) whileKept(ctx context.Context) (_ context.Context, kept func() error) {
+	before := r.focused(ctx)
+	if before == nil {
+		return ctx, func() error { return nil }
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for sleep(ctx, focusLook) == nil {
+			if w := r.focused(ctx); w != nil && w.App != before.App {
+				cancel(&stop.Error{Reason: stop.FocusStolen, Message: fmt.Sprintf(
+					"%s took the keyboard from %s in the middle of the text; the rest was not typed; look again",
+					quote(w.App), quote(before.App))})
+				return
+			}
+		}
+	}()
+	return ctx, func() error {
+		cancel(nil)
+		<-ended
+		if e := (*stop.Error)(nil); errors.As(context.Cause(ctx), &e) && e.Reason == stop.FocusStolen {
+			return e
+		}
+		return nil
+	}
+}
