@@ -125,6 +125,14 @@ type Person struct {
 // have moved it: a table that shakes, a hand that comes to rest on the mouse.
 const DriftPoints = 6.0
 
+// Waker is a Driver whose display may go to sleep.
+type Waker interface {
+	// Asleep reports whether the display sleeps now.
+	Asleep(ctx context.Context) (bool, error)
+	// KeepAwake keeps the display from blanking and sleeping until release.
+	KeepAwake(ctx context.Context) (release func(), err error)
+}
+
 // Grabber is a Driver that can keep a chord of the keyboard for us.
 type Grabber interface {
 	// Grab calls pressed whenever somebody presses k while exactly mods are held,

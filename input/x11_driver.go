@@ -49,6 +49,7 @@ var (
 	_ Namer   = (*x11Driver)(nil)
 	_ Watched = (*x11Driver)(nil)
 	_ Grabber = (*x11Driver)(nil)
+	_ Waker   = (*x11Driver)(nil)
 )
 
 // heldKey is what a Key call pressed, so that its release lets go of the same,

@@ -45,6 +45,12 @@ type Desk struct {
 	// Unwatched then tells why.
 	Person    input.Watcher
 	Unwatched error
+	// Blocked tells why no input can be sent now, by an error of package
+	// capture's: the screen is locked, or the display sleeps. nil: never.
+	Blocked func(ctx context.Context) error
+	// Awake keeps the display on until release, which is called once. nil: it
+	// needs no keeping.
+	Awake func(ctx context.Context) (release func())
 	// Permissions probes what the platform grants, by name. It never prompts.
 	Permissions func(ctx context.Context) map[string]Permission
 	// Close ends what the desktop started. Input and Source are closed by it.

@@ -174,6 +174,9 @@ func (r *run) actions(ctx context.Context) error {
 			return fmt.Errorf("an earlier batch left something held: %w", err)
 		}
 	}
+	if r.batch.acts() && r.tool.desk.Awake != nil {
+		defer r.tool.desk.Awake(ctx)()
+	}
 	ctx, r.end = context.WithCancelCause(ctx)
 	defer r.end(nil)
 	defer func() { r.unheed() }()
@@ -304,6 +307,11 @@ func (r *run) ready(ctx context.Context, a *action) error {
 	if !r.acted() {
 		if err := r.tool.mayAct(ctx); err != nil {
 			return err
+		}
+		if blocked := r.tool.desk.Blocked; blocked != nil {
+			if err := blocked(ctx); err != nil {
+				return err
+			}
 		}
 		// A locked screen or a sleeping display shows itself to a look, not to an
 		// event. Once is enough: looking costs more than acting.

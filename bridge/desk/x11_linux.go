@@ -9,12 +9,36 @@ import (
 	"drawbridge/capture"
 	"drawbridge/input"
 	"drawbridge/input/virtual"
+	"drawbridge/internal/session"
 )
 
 // openX11 opens the X display of the person. X11 asks nobody before it lets a
 // program post events or look: whoever can connect may do both.
 func openX11(ctx context.Context, o Options, display string) (*computer.Desk, error) {
-	return x11Desk(ctx, o, display, false)
+	d, err := x11Desk(ctx, o, display, false)
+	if err != nil {
+		return nil, err
+	}
+	s := session.Open()
+	waker := d.Input.(input.Waker)
+	d.Blocked = func(ctx context.Context) error {
+		if s.Locked(ctx) {
+			return capture.ErrLocked
+		}
+		asleep, err := waker.Asleep(ctx)
+		if asleep {
+			return capture.ErrAsleep
+		}
+		return err
+	}
+	awake := d.Awake
+	d.Awake = func(ctx context.Context) func() {
+		first, second := awake(ctx), s.KeepAwake(ctx, "a program uses the desktop")
+		return func() { second(); first() }
+	}
+	inner := d.Close
+	d.Close = func() error { return errors.Join(inner(), s.Close()) }
+	return d, nil
 }
 
 func x11Desk(ctx context.Context, o Options, display string, own bool) (*computer.Desk, error) {
@@ -30,6 +54,13 @@ func x11Desk(ctx context.Context, o Options, display string, own bool) (*compute
 	d := &computer.Desk{
 		Own: own, Display: display, Input: driver, Source: source, Permissions: granted,
 		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
+	}
+	d.Awake = func(ctx context.Context) func() {
+		release, err := driver.(input.Waker).KeepAwake(ctx)
+		if err != nil {
+			o.Log.Debug().Err(err).Msg("the display is not kept awake")
+		}
+		return release
 	}
 	// A desktop of our own is watched too: a person may have come onto it by a
 	// remote desktop, and to watch costs nothing.
