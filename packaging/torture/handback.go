@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drawbridge/bridge/stop"
+	"drawbridge/input"
 	"drawbridge/internal/x11"
 )
 
@@ -158,10 +159,48 @@ func (r *rig) mark(ctx context.Context) error {
 	return r.log.await(ctx, func(all []did) bool { return count(all) > before })
 }
 
+// panics lets the person press the panic chord n times, and measures each from the
+// press of its last key until we are told.
+func (r *rig) panics(ctx context.Context, n int) ([]trial, error) {
+	const control, alt, escape = 37, 64, 9
+	pressed := make(chan time.Time, 1)
+	g, err := r.desk.Input.(input.Grabber).Grab(ctx, []input.Key{input.Control, input.Alt}, input.Escape, func() { pressed <- time.Now() })
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	var trials []trial
+	for range n {
+		for _, k := range []byte{control, alt} {
+			if err := r.person.Key(k, true); err != nil {
+				return nil, err
+			}
+		}
+		begin := time.Now()
+		if err := r.person.Key(escape, true); err != nil {
+			return nil, err
+		}
+		select {
+		case at := <-pressed:
+			trials = append(trials, trial{batch: panicName, latency: at.Sub(begin)})
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		for _, k := range []byte{escape, alt, control} {
+			if err := r.person.Key(k, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return trials, nil
+}
+
+const panicName = "panic chord"
+
 // table sums trials up, by batch and all together.
 func table(trials []trial) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-10s %7s %9s %9s %9s %9s\n", "batch", "trials", "median", "90 %", "99 %", "longest")
+	fmt.Fprintf(&b, "%-12s %7s %9s %9s %9s %9s\n", "batch", "trials", "median", "90 %", "99 %", "longest")
 	row := func(name string, of func(trial) bool) {
 		var l []time.Duration
 		for _, t := range trials {
@@ -176,11 +215,12 @@ func table(trials []trial) string {
 		at := func(p float64) time.Duration {
 			return l[min(len(l)-1, int(p*float64(len(l))))].Round(10 * time.Microsecond)
 		}
-		fmt.Fprintf(&b, "%-10s %7d %9v %9v %9v %9v\n", name, len(l), at(0.5), at(0.9), at(0.99), l[len(l)-1].Round(10*time.Microsecond))
+		fmt.Fprintf(&b, "%-12s %7d %9v %9v %9v %9v\n", name, len(l), at(0.5), at(0.9), at(0.99), l[len(l)-1].Round(10*time.Microsecond))
 	}
 	for _, k := range batches {
 		row(k.name, func(t trial) bool { return t.batch == k.name })
 	}
-	row("all", func(trial) bool { return true })
+	row("hand-backs", func(t trial) bool { return t.batch != panicName })
+	row(panicName, func(t trial) bool { return t.batch == panicName })
 	return b.String()
 }

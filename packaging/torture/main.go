@@ -45,6 +45,11 @@ func torture(ctx context.Context, n int, seed uint64, clients time.Duration) (er
 	if err != nil {
 		return fmt.Errorf("after %d of them: %w", len(trials), err)
 	}
+	chords, err := r.panics(ctx, max(n/10, 1))
+	if err != nil {
+		return fmt.Errorf("the panic chord: %w", err)
+	}
+	trials = append(trials, chords...)
 	fmt.Println("from the person's first event to the last one injected:")
 	fmt.Print(table(trials))
 	batches, err := r.crowd(ctx, 10, clients)

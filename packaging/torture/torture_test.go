@@ -90,15 +90,19 @@ func TestHandBacks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("after %d: %v", len(trials), err)
 	}
+	chords, err := r.panics(t.Context(), 5)
+	if err != nil || len(chords) != 5 {
+		t.Errorf("%d panic chords: %v", len(chords), err)
+	}
 	for _, tr := range trials {
 		// Beyond what was in the server's hands already, not one whole gesture.
 		if tr.batch != "type" && tr.after > 20 {
 			t.Errorf("%s: %d events came after the person's", tr.batch, tr.after)
 		}
 	}
-	out := table(trials)
+	out := table(append(trials, chords...))
 	t.Log("\n" + out)
-	if !strings.Contains(out, "all") || len(trials) != n {
+	if !strings.Contains(out, "hand-backs") || len(trials) != n {
 		t.Errorf("%d trials", len(trials))
 	}
 }
