@@ -40,6 +40,12 @@ type x11Watcher struct {
 
 // Watch implements Watched.
 func (d *x11Driver) Watch(ctx context.Context) (Watcher, error) {
+	if reason, err := XWayland(ctx, d.display); reason != "" || err != nil {
+		if err == nil {
+			err = fmt.Errorf("%s, and through XWayland only what the person does in old programs can be seen", reason)
+		}
+		return nil, err
+	}
 	c, err := x11.DialRaw(ctx, d.display)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package input
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +145,17 @@ func TestWatchSeesThePerson(t *testing.T) {
 	}
 	if is := told(t, w, p); is.Acts != before.Acts {
 		t.Errorf("a drift was taken for %d acts", is.Acts-before.Acts)
+	}
+}
+
+// Beside XWayland the person works in windows that it knows nothing of.
+func TestWatchRefusesXWayland(t *testing.T) {
+	v := startDesk(t)
+	d := openDriver(t, v, true)
+	t.Setenv("DISPLAY", v.Display())
+	t.Setenv("WAYLAND_DISPLAY", "wayland-0")
+	if w, err := d.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "WAYLAND_DISPLAY") {
+		t.Errorf("watched all the same: %v, %v", w, err)
 	}
 }
 

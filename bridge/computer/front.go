@@ -99,7 +99,7 @@ func (r *run) settledFocus(ctx context.Context) (*input.Window, error) {
 // another application. kept ends the watch and returns why the text was ended,
 // nil if it was not.
 func (r *run) whileKept(ctx context.Context) (_ context.Context, kept func() error) {
-	before := r.focused(ctx)
+	before := r.keyboard
 	if before == nil {
 		return ctx, func() error { return nil }
 	}

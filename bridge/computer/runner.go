@@ -38,15 +38,16 @@ type run struct {
 	tell func(message string)
 	told time.Time
 
-	entries []Entry
-	stopped *Stopped
-	probed  bool
-	end     context.CancelCauseFunc // ends the actions, for a reason
-	unheed  func()                  // ends the watch over the person
-	now     capture.Display         // as it was right before the last action
-	traces  []trace                 // of actions that have not shown yet
-	click   *click                  // the last action that may move the keyboard, until keys follow
-	notes   []string                // sentences about the stop, for the result
+	entries  []Entry
+	stopped  *Stopped
+	probed   bool
+	end      context.CancelCauseFunc // ends the actions, for a reason
+	unheed   func()                  // ends the watch over the person
+	now      capture.Display         // as it was right before the last action
+	traces   []trace                 // of actions that have not shown yet
+	click    *click                  // the last action that may move the keyboard, until keys follow
+	keyboard *input.Window           // the window with the keyboard when the last keys began
+	notes    []string                // sentences about the stop, for the result
 }
 
 // tellEvery is how often a caller hears of a batch that takes its time, so that

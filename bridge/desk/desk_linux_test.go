@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"drawbridge/bridge/computer"
+	"drawbridge/capture"
 	"drawbridge/input"
 	"drawbridge/input/virtual"
+	"drawbridge/internal/session/saver"
 )
 
 func TestX11Display(t *testing.T) {
@@ -90,6 +92,9 @@ func TestVirtualAndNative(t *testing.T) {
 		t.Errorf("own %v, backend %s, reason %q", n.Own, n.Backend, n.Reason)
 	}
 	works(t, n, 640, 480)
+	if n.Person == nil || n.Unwatched != nil || v.Person == nil {
+		t.Errorf("nobody watches the person: %v", n.Unwatched)
+	}
 	if err := n.Close(); err != nil {
 		t.Errorf("closing: %v", err)
 	}
@@ -100,6 +105,55 @@ func TestVirtualAndNative(t *testing.T) {
 	case err := <-lost:
 		t.Errorf("a desktop that was closed counts as lost: %v", err)
 	default:
+	}
+}
+
+// A locked session takes no input, and one that is used does not fall asleep.
+func TestSession(t *testing.T) {
+	if err := virtual.Available(); err != nil {
+		t.Skip(err)
+	}
+	address, stop, err := saver.Bus(t.TempDir())
+	if errors.Is(err, saver.ErrNoDaemon) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
+	s, err := saver.Start(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v, err := virtual.Start(t.Context(), virtual.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	d, err := open(t.Context(), Options{Backend: Native, getenv: func(k string) string {
+		return map[string]string{"DISPLAY": v.Display()}[k]
+	}}, thisPlatform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Blocked(t.Context()); err != nil {
+		t.Errorf("an unlocked session: %v", err)
+	}
+	s.Lock(true, false)
+	if err := d.Blocked(t.Context()); !errors.Is(err, capture.ErrLocked) {
+		t.Errorf("a locked session: %v", err)
+	}
+	release := d.Awake(t.Context())
+	if got := s.Inhibited(); len(got) != 1 {
+		t.Errorf("kept awake by %q", got)
+	}
+	release()
+	if got := s.Inhibited(); len(got) != 0 {
+		t.Errorf("still kept awake by %q", got)
 	}
 }
 

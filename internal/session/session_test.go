@@ -1,93 +1,28 @@
 package session
 
 import (
-	"bufio"
-	"os/exec"
+	"errors"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/godbus/dbus/v5"
+	"drawbridge/internal/session/saver"
 )
 
 // startBus starts a bus and makes it both the session's and the system's.
 func startBus(t *testing.T) (address string) {
 	t.Helper()
-	if _, err := exec.LookPath("dbus-daemon"); err != nil {
-		t.Skip("dbus-daemon is missing: apt-get install dbus-daemon")
-	}
-	cmd := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address=1",
-		"--address=unix:path="+filepath.Join(t.TempDir(), "bus"))
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+	address, stop, err := saver.Bus(t.TempDir())
+	if errors.Is(err, saver.ErrNoDaemon) {
+		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = strings.TrimSpace(line)
+	t.Cleanup(stop)
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
 	return address
-}
-
-// saver is a screen saver with the methods of org.freedesktop.ScreenSaver that its
-// specification names, and a login session's property.
-type saver struct {
-	mu     sync.Mutex // guards what follows
-	active bool
-	hint   bool
-	next   uint32
-	held   map[uint32]string
-	hang   chan struct{} // nil: it answers
-}
-
-func (s *saver) GetActive() (bool, *dbus.Error) {
-	s.mu.Lock()
-	hang, active := s.hang, s.active
-	s.mu.Unlock()
-	if hang != nil {
-		<-hang
-	}
-	return active, nil
-}
-
-func (s *saver) Inhibit(app, why string) (uint32, *dbus.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.next++
-	s.held[s.next] = app + ": " + why
-	return s.next, nil
-}
-
-func (s *saver) UnInhibit(cookie uint32) *dbus.Error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.held, cookie)
-	return nil
-}
-
-// Get is org.freedesktop.DBus.Properties.Get.
-func (s *saver) Get(face, name string) (dbus.Variant, *dbus.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if face != "org.freedesktop.login1.Session" || name != "LockedHint" {
-		return dbus.Variant{}, dbus.MakeFailedError(dbus.ErrMsgUnknownMethod)
-	}
-	return dbus.MakeVariant(s.hint), nil
-}
-
-func (s *saver) set(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f()
 }
 
 func TestSession(t *testing.T) {
@@ -100,55 +35,32 @@ func TestSession(t *testing.T) {
 	}
 	s.KeepAwake(ctx, "nobody is there")()
 
-	c, err := dbus.Connect(address)
+	v, err := saver.Start(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	v := &saver{held: map[uint32]string{}}
-	for _, e := range []struct{ face, path string }{
-		{"org.freedesktop.ScreenSaver", "/org/freedesktop/ScreenSaver"},
-		{"org.freedesktop.DBus.Properties", "/org/freedesktop/login1/session/auto"},
-	} {
-		if err := c.Export(v, dbus.ObjectPath(e.path), e.face); err != nil {
-			t.Fatal(err)
+	defer v.Close()
+	for _, c := range []struct{ active, hint bool }{{false, false}, {true, false}, {false, true}} {
+		v.Lock(c.active, c.hint)
+		if got, want := s.Locked(ctx), c.active || c.hint; got != want {
+			t.Errorf("%+v: locked %v", c, got)
 		}
 	}
-	for _, name := range []string{"org.freedesktop.ScreenSaver", "org.freedesktop.login1"} {
-		if r, err := c.RequestName(name, 0); err != nil || r != dbus.RequestNameReplyPrimaryOwner {
-			t.Fatal(r, err)
-		}
-	}
-	if s.Locked(ctx) {
-		t.Error("an unlocked screen is locked")
-	}
-	v.set(func() { v.active = true })
-	if !s.Locked(ctx) {
-		t.Error("the screen saver is not believed")
-	}
-	v.set(func() { v.active, v.hint = false, true })
-	if !s.Locked(ctx) {
-		t.Error("the login session is not believed")
-	}
-	v.set(func() { v.hint = false })
+	v.Lock(false, false)
 
 	release := s.KeepAwake(ctx, "a batch runs")
-	v.set(func() {
-		if len(v.held) != 1 || v.held[1] != "Drawbridge: a batch runs" {
-			t.Errorf("inhibited by %v", v.held)
-		}
-	})
+	if got := v.Inhibited(); len(got) != 1 || got[0] != "Drawbridge: a batch runs" {
+		t.Errorf("inhibited by %q", got)
+	}
 	release()
-	v.set(func() {
-		if len(v.held) != 0 {
-			t.Errorf("still inhibited by %v", v.held)
-		}
-	})
+	if got := v.Inhibited(); len(got) != 0 {
+		t.Errorf("still inhibited by %q", got)
+	}
 
 	// A hung service is not waited for.
 	hang := make(chan struct{})
 	defer close(hang)
-	v.set(func() { v.hang = hang })
+	v.Hang(hang)
 	done := make(chan bool, 1)
 	go func() { done <- s.Locked(ctx) }()
 	select {
