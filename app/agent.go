@@ -123,6 +123,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		},
 		Reserved: func(name, _ string) bool { return hasHostToken(tokens, name) },
 		Trusted:  a.gate.TrustHint,
+		Models:   a.models,
 	}); err != nil {
 		return nil, err
 	}

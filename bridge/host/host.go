@@ -229,6 +229,9 @@ func (h *Host) serve(ctx context.Context, pipe Pipe, probe bool, limit time.Dura
 	if ws, ok := pipe.(*wsPipe); ok {
 		defer func() { ws.bye(farewell(context.Cause(ctx))) }()
 	}
+	if h.set.opts.Models != nil && h.config.Kind() == KindAttached {
+		defer h.followModels(ctx, conn)()
+	}
 	tools, notes, err := h.list(ctx, conn, peer, limit)
 	if err != nil {
 		return err
@@ -291,6 +294,7 @@ func (h *Host) open(ctx context.Context, pipe Pipe, probe bool, limit time.Durat
 				}
 			},
 			Asking: h.asks,
+			Other:  h.other,
 		},
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"drawbridge/bridge"
 	"drawbridge/bridge/audit"
+	"drawbridge/bridge/hostllm"
 )
 
 // Options of a Set.
@@ -34,6 +35,9 @@ type Options struct {
 	Reserved func(name, token string) bool
 	// Trusted tells whether a host's hints are believed now; nil: as configured.
 	Trusted func(host string) bool
+	// Models, if set, is the model switch: attached sessions are told of it, and
+	// it of what they cover.
+	Models *hostllm.Switch
 	// MaxFrame is the longest frame kept of a host; 0: DefaultMaxFrame.
 	MaxFrame int64
 }

@@ -41,7 +41,8 @@ func parseDestination(hostport string) (destination, error) {
 		return destination{}, errors.New("a destination has a port from 1 to 65535")
 	}
 	d := destination{port: uint16(n)}
-	if a, err := netip.ParseAddr(host); err == nil {
+	// Also with a dot at the end it is dialled as an address.
+	if a, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); err == nil {
 		d.addr = a.WithZone("").Unmap()
 		return d, nil
 	}

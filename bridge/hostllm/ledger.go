@@ -86,8 +86,8 @@ var outside = []string{
 type ledger map[string]*account
 
 type account struct {
-	launched bool // by us, with base URLs and proxy
-	attached bool
+	launched bool      // by us, with base URLs and proxy
+	attached *Attached // nil: it is not
 	coverage *Coverage // what its extension said; nil: nothing yet
 	counts   map[countKey]*Count
 }
@@ -96,6 +96,9 @@ type countKey struct {
 	layer    Layer
 	provider string
 }
+
+// maxCounts bounds what one host can make us count apart.
+const maxCounts = 256
 
 func (l ledger) account(host string) *account {
 	a := l[host]
@@ -111,6 +114,10 @@ func (a *account) count(layer Layer, provider string) *Count {
 	a.launched = a.launched || layer == LayerGateway || layer == LayerProxy
 	k := countKey{layer, provider}
 	c := a.counts[k]
+	if c == nil && len(a.counts) >= maxCounts {
+		k.provider = "others"
+		provider, c = k.provider, a.counts[k]
+	}
 	if c == nil {
 		c = &Count{Layer: layer, Provider: provider}
 		a.counts[k] = c
@@ -125,23 +132,37 @@ func (s *Switch) Launched(host string) {
 	s.ledger.account(host).launched = true
 }
 
-// Attached tells that a host is attached and what it says that its extension
-// covers; nil while it has said nothing.
-func (s *Switch) Attached(host string, c *Coverage) {
-	s.book.Lock()
-	defer s.book.Unlock()
-	a := s.ledger.account(host)
-	a.attached, a.coverage = true, c
-	s.bump()
+// Attached is a host's session while it is attached.
+type Attached struct {
+	s    *Switch
+	host string
 }
 
-// Detached tells that a host is no longer attached.
-func (s *Switch) Detached(host string) {
+// Attach tells that a host is attached. A newer session of a name takes the
+// place of the older one.
+func (s *Switch) Attach(host string) *Attached {
+	a := &Attached{s, host}
 	s.book.Lock()
 	defer s.book.Unlock()
-	a := s.ledger.account(host)
-	a.attached, a.coverage = false, nil
+	acc := s.ledger.account(host)
+	acc.attached, acc.coverage = a, nil
 	s.bump()
+	return a
+}
+
+// Covers tells what the session says that its extension covers; nil: nothing.
+func (a *Attached) Covers(c *Coverage) { a.change(func(acc *account) { acc.coverage = c }) }
+
+// Gone tells that the session has ended.
+func (a *Attached) Gone() { a.change(func(acc *account) { acc.attached, acc.coverage = nil, nil }) }
+
+func (a *Attached) change(what func(*account)) {
+	a.s.book.Lock()
+	defer a.s.book.Unlock()
+	if acc := a.s.ledger.account(a.host); acc.attached == a {
+		what(acc)
+		a.s.bump()
+	}
 }
 
 // Refuse counts and records one request that was refused elsewhere, in a host.
@@ -216,7 +237,7 @@ func (a *account) report(id string, denied bool) HostReport {
 			h.Layers = append(h.Layers, LayerState{Layer(name), a.coverage.Mode == Deny})
 		}
 		h.Residuals = append(h.Residuals, a.coverage.Residuals...)
-	case a.attached && !a.launched:
+	case a.attached != nil && !a.launched:
 		h.Residuals = append(h.Residuals, "no layer covers this host: it calls its model as it likes; install the extension, or start it with drawbridge host run")
 	}
 	return h
@@ -226,7 +247,7 @@ func (a *account) report(id string, denied bool) HostReport {
 func (l ledger) uncovered() []string {
 	var names []string
 	for id, a := range l {
-		if a.attached && !a.launched && (a.coverage == nil || len(a.coverage.Covers) == 0 || a.coverage.Mode != Deny) {
+		if a.attached != nil && !a.launched && (a.coverage == nil || len(a.coverage.Covers) == 0 || a.coverage.Mode != Deny) {
 			names = append(names, id)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -236,11 +237,14 @@ func TestUnsaved(t *testing.T) {
 func TestReport(t *testing.T) {
 	s := openSwitch(t, Options{Configured: Deny})
 	s.Launched("codex")
-	s.Attached("omp", &Coverage{Mode: Deny, Covers: []string{"providers", "fetch"}, Residuals: []string{"node:http2"}})
-	s.Attached("bare", nil)
-	s.Attached("late", &Coverage{Mode: Allow, Covers: []string{"providers"}})
-	s.Attached("gone", nil)
-	s.Detached("gone")
+	s.Attach("omp").Covers(&Coverage{Mode: Deny, Covers: []string{"providers", "fetch"}, Residuals: []string{"node:http2"}})
+	s.Attach("bare")
+	s.Attach("late").Covers(&Coverage{Mode: Allow, Covers: []string{"providers"}})
+	s.Attach("gone").Gone()
+	old := s.Attach("again")
+	s.Attach("again").Covers(&Coverage{Mode: Deny, Covers: []string{"fetch"}})
+	old.Covers(nil) // of a session whose place was taken
+	old.Gone()
 	s.Refuse(Refusal{Host: "omp", Layer: LayerProviders, Provider: "anthropic"})
 	s.Refuse(Refusal{Host: "omp", Layer: LayerFetch, Provider: "api.openai.com", Destination: "api.openai.com:443"})
 	s.attempt(Refusal{Host: "codex", Layer: LayerGateway, Provider: "openai"})()
@@ -270,6 +274,7 @@ func TestReport(t *testing.T) {
 		"omp":   {2, true, 2, 2, 0, "node:http2"},
 		"bare":  {0, false, 0, 0, 0, "no layer covers this host"},
 		"late":  {1, false, 0, 0, 0, ""},
+		"again": {1, true, 0, 0, 0, ""},
 		"gone":  {0, false, 0, 0, 0, ""},
 	} {
 		h := hosts[id]
@@ -288,6 +293,17 @@ func TestReport(t *testing.T) {
 	w := strings.Join(s.Warnings(), "\n")
 	if !strings.Contains(w, "host omp, providers, to anthropic") || !strings.Contains(w, "can call theirs: bare, late") {
 		t.Errorf("warnings: %s", w)
+	}
+}
+
+// TestManyProviders: a host that makes up names does not grow what is counted.
+func TestManyProviders(t *testing.T) {
+	s := openSwitch(t, Options{Configured: Deny})
+	for i := range 3 * maxCounts {
+		s.Refuse(Refusal{Host: "omp", Layer: LayerFetch, Provider: fmt.Sprint(i)})
+	}
+	if h := s.Report().Hosts[0]; h.Refused != 3*maxCounts || len(h.Counts) > maxCounts+1 {
+		t.Errorf("%d refused, %d counts", h.Refused, len(h.Counts))
 	}
 }
 

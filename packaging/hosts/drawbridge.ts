@@ -8,6 +8,10 @@
 // In pi an extension cannot run another tool from outside a tool call; there the
 // built-in tools are built anew, and the descriptions say so.
 //
+// It also keeps the session's model requests under Drawbridge's model switch: while
+// models are denied, requests to the places where models answer are refused in
+// this process, by a fetch that answers for them.
+//
 // Nothing of the host is bundled: its modules are imported from the host itself.
 // The settings are in drawbridge.json beside this file, or where
 // DRAWBRIDGE_HOST_CONFIG says: {"endpoint": FILE, "token": TEXT, "name": TEXT,
@@ -178,6 +182,137 @@ function piBackend(ctx: Json): Backend {
 	};
 }
 
+// ---- The model switch ------------------------------------------------------
+
+type Refused = { layer: "fetch"; provider: string; destination: string };
+
+/** What the person reads. It has no word by which hosts tell that another try may help. */
+const REFUSAL = "model use is switched off by the person at this machine (host_llm: deny)";
+
+const NOT_COVERED = [
+	"requests past fetch: node:http, node:http2, https and websockets in this process (omp's Cursor provider, AWS transports)",
+	"local models in this process, child processes with a network of their own, and the host's MCP servers",
+	"a server elsewhere that redirects to a model host",
+];
+
+const MOST_WAITING = 1_000; // refusals that wait to be told
+
+/** ModelSwitch answers model requests while models are denied. */
+class ModelSwitch {
+	private denied = true; // until something says otherwise
+	private patterns: { text: string; fits: RegExp }[] = [];
+	private inFlight = new AbortController();
+	private waiting: Refused[] = [];
+	/** registry returns the session's model registry, whose addresses are models' too. */
+	registry: () => Json = () => undefined;
+	/** tell takes a refusal to the agent, or returns false while it cannot. */
+	tell: (r: Refused) => boolean = () => false;
+
+	/** load takes over what the agent saved last: deny where that cannot be read. */
+	load(s: Settings) {
+		try {
+			const file = join(dirname((s.endpoint ?? "").replace(/^~(?=\/)/, homedir())), "host-llm.json");
+			const saved = JSON.parse(readFileSync(file, "utf8"));
+			this.patterns = saved.model_hosts.map((text: string) => ({ text, fits: pattern(text) }));
+			this.set(saved.v === 1 && saved.mode === "allow" ? "allow" : "deny");
+		} catch {
+			this.set("deny");
+		}
+	}
+
+	/** set puts a mode in force; requests under way end at deny. */
+	set(mode: string): Json {
+		const denied = mode !== "allow";
+		if (denied && !this.denied) this.inFlight.abort(new Error(REFUSAL));
+		if (!denied && this.denied) this.inFlight = new AbortController();
+		this.denied = denied;
+		return { mode: denied ? "deny" : "allow", covers: ["fetch"], residuals: NOT_COVERED };
+	}
+
+	/** wrap puts a fetch before the one that is there. */
+	wrap() {
+		const real = globalThis.fetch;
+		const wrapped = async (input: Json, init?: Json): Promise<Response> => {
+			const url = destination(input);
+			const model = url && this.model(url);
+			if (!model) return real(input, init);
+			if (this.denied) {
+				this.refused({ layer: "fetch", provider: model, destination: url.host });
+				return refusal(url.hostname);
+			}
+			const given = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+			return real(input, { ...init, signal: given ? AbortSignal.any([given, this.inFlight.signal]) : this.inFlight.signal });
+		};
+		Object.assign(wrapped, real);
+		// Bun's can connect in advance, which omp does to its model before there is a
+		// registry to know it by. It only saves time, so at deny it does nothing.
+		const preconnect = (real as Json).preconnect;
+		if (preconnect) {
+			(wrapped as Json).preconnect = (...args: Json[]) => (this.denied ? undefined : preconnect(...args));
+		}
+		globalThis.fetch = wrapped as typeof fetch;
+	}
+
+	/** model names what makes a destination a model's: a pattern, or an address in the registry. */
+	private model(url: URL): string | undefined {
+		if (url.protocol !== "http:" && url.protocol !== "https:") return undefined;
+		const name = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+		const known = this.patterns.find((p) => p.fits.test(name));
+		if (known) return known.text;
+		for (const m of all(this.registry())) {
+			try {
+				if (m.baseUrl && new URL(m.baseUrl).host === url.host) return String(m.provider ?? url.host);
+			} catch {} // no address: it cannot be this one
+		}
+		return undefined;
+	}
+
+	private refused(r: Refused) {
+		if (!this.tell(r) && this.waiting.length < MOST_WAITING) this.waiting.push(r);
+	}
+
+	/** flush tells what was refused while the agent could not be told. */
+	flush() {
+		const waiting = this.waiting;
+		this.waiting = [];
+		for (const r of waiting) this.refused(r);
+	}
+}
+
+function destination(input: Json): URL | undefined {
+	try {
+		return new URL(typeof input === "string" ? input : input instanceof URL ? input.href : input.url);
+	} catch {
+		return undefined; // fetch itself says what is wrong
+	}
+}
+
+/** all returns the models of a registry, of either kind of host. */
+function all(registry: Json): Json[] {
+	try {
+		return registry?.getAll?.() ?? [];
+	} catch {
+		return [];
+	}
+}
+
+/** pattern reads a pattern of model hosts: *. at the start is one part or more, * any characters but a dot. */
+function pattern(text: string): RegExp {
+	const more = text.startsWith("*.");
+	const rest = (more ? text.slice(2) : text).replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", "[^.]*");
+	return new RegExp(`^${more ? "([^.]+\\.)+" : ""}${rest}$`, "i");
+}
+
+/** refusal is the one answer after which every known client ends at once. */
+function refusal(host: string): Response {
+	const body = host.endsWith(".googleapis.com")
+		? { error: { code: 400, message: REFUSAL, status: "FAILED_PRECONDITION" } }
+		: { type: "error", error: { type: "invalid_request_error", message: REFUSAL, param: null, code: "host_llm_denied" } };
+	return new Response(JSON.stringify(body), { status: 400, headers: { "content-type": "application/json", "x-should-retry": "false" } });
+}
+
+// ---- The attachment --------------------------------------------------------
+
 /** Attachment keeps the session attached to the agent. */
 class Attachment {
 	private ws: WebSocket | undefined;
@@ -191,6 +326,7 @@ class Attachment {
 	constructor(
 		private readonly s: Settings,
 		private readonly backend: Backend,
+		private readonly models: ModelSwitch,
 		private readonly ctx: Json,
 	) {
 		this.main = s.main ?? true;
@@ -283,6 +419,11 @@ class Attachment {
 				return { tools: await this.backend.list() };
 			case "tools/call":
 				return this.call(m);
+			case "drawbridge/hostLlm": {
+				const now = this.models.set(String(m.params?.mode));
+				this.models.flush();
+				return now;
+			}
 			case "drawbridge/willAsk":
 				return { asks: (await this.backend.willAsk?.(m.params?.name, m.params?.arguments ?? {})) ?? false };
 		}
@@ -326,6 +467,13 @@ class Attachment {
 		}
 	}
 
+	/** refused tells the agent of a model request that was refused here. */
+	refused(r: Refused): boolean {
+		if (this.ws?.readyState !== WebSocket.OPEN) return false;
+		this.send({ jsonrpc: "2.0", method: "drawbridge/hostLlmRefused", params: r });
+		return true;
+	}
+
 	changed() {
 		this.send({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
 	}
@@ -346,9 +494,14 @@ export default function (pi: Json) {
 	const s = settings();
 	if (!s) return;
 	let attachment: Attachment | undefined;
+	const models = new ModelSwitch();
+	models.load(s);
+	models.wrap();
+	models.tell = (r) => attachment?.refused(r) ?? false;
 	pi.on("session_start", (_event: Json, ctx: Json) => {
 		attachment?.end();
-		attachment = new Attachment(s, pi.pi?.AgentRegistry ? ompBackend(pi) : piBackend(ctx), ctx);
+		attachment = new Attachment(s, pi.pi?.AgentRegistry ? ompBackend(pi) : piBackend(ctx), models, ctx);
+		models.registry = () => ctx.modelRegistry;
 		attachment.dial();
 	});
 	pi.on("session_shutdown", () => attachment?.end());

@@ -36,6 +36,9 @@ type Server struct {
 	Silent bool
 	// WillAsk answers drawbridge/willAsk by the raw params; nil: it cannot tell.
 	WillAsk func(params json.RawMessage) bool
+	// HostLLM answers drawbridge/hostLlm by the raw params with a raw result; nil:
+	// it does not know it.
+	HostLLM func(params json.RawMessage) string
 	// Call runs a tool. Exactly one of result and rpcErr is set; with neither,
 	// no answer is sent. nil: Echo.
 	Call func(ctx context.Context, c *Call) (result, rpcErr json.RawMessage)
@@ -183,6 +186,8 @@ func (s *Server) handle(p *Peer, frame []byte) {
 		s.call(p, m, reply)
 	case m.Method == "drawbridge/willAsk" && s.WillAsk != nil:
 		reply("result", fmt.Sprintf(`{"asks":%t}`, s.WillAsk(m.Params)))
+	case m.Method == "drawbridge/hostLlm" && s.HostLLM != nil:
+		reply("result", s.HostLLM(m.Params))
 	case m.Method == "subscriptions/listen" && s.Era == Modern:
 		p.mu.Lock()
 		p.listen = m.ID
