@@ -16,6 +16,7 @@ type pageState struct {
 	Icon     string         `json:"icon"`
 	Paused   bool           `json:"paused"`
 	Answers  answering      `json:"answers"`
+	Note     string         `json:"note"` // why it could not be confirmed
 	Pending  []pagePrompt   `json:"pending"`
 	Running  []pageCall     `json:"running"`
 	Finished []pageFinished `json:"finished"`
