@@ -335,14 +335,18 @@ func (a *Activity) serveState(w http.ResponseWriter, r *http.Request, p *openPag
 	}
 }
 
-// servePicture serves prompt/ID, before/ID and after/ID.
+// servePicture serves prompt/ID, near/ID, before/ID and after/ID.
 func (a *Activity) servePicture(w http.ResponseWriter, r *http.Request, which string) {
 	kind, id, _ := strings.Cut(which, "/")
 	var data []byte
 	switch kind {
-	case "prompt":
+	case "prompt", "near":
 		for _, p := range a.o.Agent.Prompts() {
-			if p.ID == id {
+			switch {
+			case p.ID != id:
+			case kind == "near":
+				data = a.o.Previews.Near(r.Context(), p)
+			default:
 				data = a.o.Previews.PNG(r.Context(), p)
 			}
 		}
