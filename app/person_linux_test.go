@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,7 @@ type personDesk struct {
 	state string
 	env   []string
 	x     *x11.Conn
+	agent *exec.Cmd
 	url   string
 	audit string
 }
@@ -124,6 +126,7 @@ func newPersonDesk(t *testing.T) *personDesk {
 		d.start(exec.Command("xterm", "-geometry", "80x24+60+90", "-e", "printf 'A program on the desktop of the person.\\n'; exec cat"))
 	}
 
+	d.write(filepath.Join(d.dir, "config.yaml"), "listen: 127.0.0.1:0\n", 0o600)
 	d.startAgent()
 	return d
 }
@@ -162,7 +165,8 @@ func (d *personDesk) start(cmd *exec.Cmd) *exec.Cmd {
 }
 
 // startAgent builds the program, without the race detector since the library
-// under the tray has races of its own, and runs it on the desktop.
+// under the tray has races of its own, and runs it on the desktop until the test
+// ends.
 func (d *personDesk) startAgent() {
 	d.t.Helper()
 	program := filepath.Join(d.dir, "drawbridge")
@@ -171,26 +175,41 @@ func (d *personDesk) startAgent() {
 	if out, err := build.CombinedOutput(); err != nil {
 		d.t.Fatalf("%v\n%s", err, out)
 	}
-	agent := exec.Command(program, "--state", d.state, "run", "--backend", "native", "--listen", "127.0.0.1:0")
+	d.t.Cleanup(func() {
+		d.stopAgent()
+		if d.t.Failed() {
+			text, _ := os.ReadFile(filepath.Join(d.dir, "agent.log"))
+			d.t.Logf("the agent's log:\n%s", text)
+		}
+	})
+	d.runAgent()
+}
+
+// stopAgent ends the agent as its quit does.
+func (d *personDesk) stopAgent() {
+	d.t.Helper()
+	if err := d.agent.Process.Signal(syscall.SIGTERM); err != nil {
+		d.t.Error(err)
+	}
+	hangs := time.AfterFunc(patience, func() { _ = d.agent.Process.Kill() })
+	defer hangs.Stop()
+	if err := d.agent.Wait(); err != nil {
+		d.t.Errorf("the agent ended with %v", err)
+	}
+}
+
+func (d *personDesk) runAgent() {
+	d.t.Helper()
+	d.agent = exec.Command(filepath.Join(d.dir, "drawbridge"), "--config", filepath.Join(d.dir, "config.yaml"), "--state", d.state, "run", "--backend", "native")
 	log, err := os.Create(filepath.Join(d.dir, "agent.log"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	agent.Stderr = log
-	d.start(agent)
-	d.t.Cleanup(func() { // before it is killed
-		if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
-			d.t.Error(err)
-		}
-		if err := agent.Wait(); err != nil {
-			d.t.Errorf("the agent ended with %v", err)
-		}
-		if d.t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			d.t.Logf("the agent's log:\n%s", text)
-		}
-	})
+	d.agent.Stderr, d.agent.Env = log, d.env
+	if err := d.agent.Start(); err != nil {
+		d.t.Fatal(err)
+	}
 	d.until("the agent serves", func() bool {
 		_, err := control.Dial(d.t.Context(), d.state)
 		return err == nil
@@ -543,17 +562,7 @@ func TestPersonAnswers(t *testing.T) {
 
 	// The page: opened by the running agent, confirmed by a click on the number.
 	ctx := d.browser()
-	cmd := exec.Command(filepath.Join(d.dir, "drawbridge"), "--state", d.state, "activity")
-	cmd.Env = d.env
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Fatalf("%v: %s", err, out)
-	}
-	var address string
-	d.until("the browser is opened", func() bool {
-		b, err := os.ReadFile(filepath.Join(d.dir, "browsed"))
-		address = strings.TrimSpace(string(b))
-		return err == nil && address != ""
-	})
+	address := d.openActivity()
 	three := d.client("three")
 	call = three.act(`[{"type":"screenshot"}]`)
 	d.press(d.notification(), allowButton)
@@ -571,14 +580,7 @@ func TestPersonAnswers(t *testing.T) {
 	}
 	d.page(ctx, chromedp.Click(`#confirming button`), chromedp.WaitVisible(`#number`))
 	number := read(d, ctx, chromedp.Text(`#number`))
-	var buttons []string
-	for !slices.Contains(buttons, "choice-"+number) {
-		select {
-		case buttons = <-notified:
-		case <-time.After(patience):
-			t.Fatal("the page asks nobody")
-		}
-	}
+	buttons := d.notice(notified, "A page asks to answer for you").actions
 	d.until("there are two notifications", func() bool { return len(d.windows("notifyd")) == 2 })
 	time.Sleep(time.Second)
 	d.picture("confirm")
@@ -614,9 +616,33 @@ func TestPersonAnswers(t *testing.T) {
 	}
 }
 
+// openActivity has the running agent open its page, and returns the address that
+// the browser is given: as everybody can read it off a command line.
+func (d *personDesk) openActivity() string {
+	d.t.Helper()
+	cmd := exec.Command(filepath.Join(d.dir, "drawbridge"), "--state", d.state, "activity")
+	cmd.Env = d.env
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		d.t.Fatalf("%v: %s", err, out)
+	}
+	var address string
+	d.until("the browser is opened", func() bool {
+		b, err := os.ReadFile(filepath.Join(d.dir, "browsed"))
+		address = strings.TrimSpace(string(b))
+		return err == nil && strings.HasSuffix(string(b), "\n")
+	})
+	return address
+}
+
+// notice is a notification as it goes over the bus.
+type notice struct {
+	summary, body string
+	actions       []string
+}
+
 // eavesdrop reads the notifications as they go over the bus, as the person reads
-// them on the screen: the names of the buttons, as the daemon gets them.
-func (d *personDesk) eavesdrop() <-chan []string {
+// them on the screen.
+func (d *personDesk) eavesdrop() <-chan notice {
 	d.t.Helper()
 	address := ""
 	for _, e := range d.env {
@@ -635,17 +661,33 @@ func (d *personDesk) eavesdrop() <-chan []string {
 	}
 	messages := make(chan *dbus.Message, 100)
 	conn.Eavesdrop(messages)
-	out := make(chan []string, 100)
+	out := make(chan notice, 100)
 	go func() {
 		for m := range messages {
-			if len(m.Body) > 5 {
-				if actions, ok := m.Body[5].([]string); ok {
-					out <- actions
-				}
+			var n notice
+			if len(m.Body) > 5 && dbus.Store(m.Body[3:6], &n.summary, &n.body, &n.actions) == nil {
+				out <- n
 			}
 		}
 	}()
 	return out
+}
+
+// notice waits for a notification of this summary.
+func (d *personDesk) notice(notices <-chan notice, summary string) notice {
+	d.t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case n := <-notices:
+			if n.summary == summary {
+				return n
+			}
+		case <-late:
+			d.picture("failed")
+			d.t.Fatalf("nothing says %q", summary)
+		}
+	}
 }
 
 // TestPersonHoldsInput: while a prompt is up, an allowed batch of another client
@@ -689,4 +731,156 @@ func TestPersonHoldsInput(t *testing.T) {
 	if got := d.records("allowed"); strings.Count(got, "done ok") != 3 {
 		t.Errorf("allowed: %s", got)
 	}
+}
+
+// TestAttack: a program of the same user, with every token, every route and
+// verb, the page's code read off a command line, every file of ours edited, the
+// agent restarted, and an agent of its own. The person answers nothing but no.
+// Nothing is approved, nothing is loosened, and each attempt shows.
+func TestAttack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a desktop")
+	}
+	d := newPersonDesk(t)
+	notices := d.eavesdrop()
+	secret, err := token.ReadDefault(d.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attacker := d.client("attacker")
+	call := attacker.act(shift)
+	d.notice(notices, "attacker wants to run computer")
+
+	// Every route with the tokens of clients, which are all tokens on disk.
+	base := "http" + strings.TrimSuffix(strings.TrimPrefix(d.url, "ws"), "/mcp")
+	request := func(method, path, token, body string) (int, string) {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Authorization", "Bearer "+token)
+		q.Header.Set("Content-Type", "application/json")
+		r, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(b)
+	}
+	for _, path := range []string{"answer", "confirm", "resume", "revoke", "state", "session"} {
+		for _, method := range []string{"GET", "POST", "PUT"} {
+			if status, body := request(method, "/activity/"+path, secret, `{"id":"a-1","answer":"always","code":"x"}`); status < 400 {
+				t.Errorf("%s %s: %d %s", method, path, status, body)
+			}
+		}
+	}
+	for _, path := range []string{"/approve", "/host-llm", "/rules", "/status"} {
+		request("POST", path, secret, `{"id":"a-1","then":"allow"}`)
+	}
+
+	// Every verb of the control socket, and some that are none.
+	control, err := control.Dial(t.Context(), d.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{verbShow, verbPause, verbReload, verbTools, verbRules, verbTokens, verbConfig, "resume", "answer", "approve", "accept", "confirm"} {
+		_ = control.Do(t.Context(), verb, map[string]string{"id": "a-1", "answer": "once"}, nil, nil)
+	}
+	d.notice(notices, "Everything is paused")
+
+	// The page, with its code stolen: it shows, and answers nothing.
+	address := d.openActivity()
+	_, code, _ := strings.Cut(address, "#")
+	status, body := request("POST", "/activity/session", "", `{"code":"`+code+`"}`)
+	var page struct{ Token, Number string }
+	if err := json.Unmarshal([]byte(body), &page); err != nil || status != 200 {
+		t.Fatal(status, body, err)
+	}
+	status, body = request("POST", "/activity/confirm", page.Token, "{}")
+	if err := json.Unmarshal([]byte(body), &page); err != nil || status != 200 {
+		t.Fatal(status, body, err)
+	}
+	asked := d.notice(notices, "A page asks to answer for you")
+	if !slices.Contains(asked.actions, page.Number) {
+		t.Errorf("%v, shown %s", asked.actions, page.Number)
+	}
+	for i := range 20 {
+		for _, answer := range []string{"once", "15m", "always"} {
+			if status, body := request("POST", "/activity/answer", page.Token, fmt.Sprintf(`{"id":"a-%d","answer":%q}`, i, answer)); status != 403 {
+				t.Errorf("a-%d %s: %d %s", i, answer, status, body)
+			}
+		}
+	}
+	request("POST", "/activity/resume", page.Token, "{}")
+
+	// Every file that loosens, read again.
+	loose := "- {tool: \"*\", then: allow}\n"
+	d.write(filepath.Join(d.state, rulesName), loose, 0o600)
+	d.write(filepath.Join(d.dir, "config.yaml"), "listen: 127.0.0.1:0\nrules:\n"+loose, 0o600)
+	if err := control.Do(t.Context(), verbReload, nil, nil, nil); err != nil {
+		t.Errorf("reload: %v", err)
+	}
+	if n := d.notice(notices, "Allow more than before?"); !strings.Contains(n.body, "then: allow") {
+		t.Errorf("%q", n.body)
+	}
+	if _, paused := d.pausedNow(secret); !paused {
+		t.Error("it goes on")
+	}
+	if got := d.records("attacker"); got != "start, ask" {
+		t.Errorf("attacker: %s", got)
+	}
+
+	// The agent started anew: what was pending is denied, what loosens asks again.
+	d.stopAgent()
+	<-call
+	d.runAgent()
+	d.notice(notices, "Allow more than before?")
+	again := d.client("again")
+	call = again.act(shift)
+	d.notice(notices, "again wants to run computer")
+
+	// An agent of its own, which allows everything, is not the person's.
+	own := exec.Command(filepath.Join(d.dir, "drawbridge"), "--config", filepath.Join(d.dir, "own.yaml"), "--state", filepath.Join(d.dir, "own"),
+		"run", "--backend", "simulated", "--allow", "*", "--listen", "127.0.0.1:0")
+	d.write(filepath.Join(d.dir, "own.yaml"), "{}\n", 0o600)
+	d.start(own)
+	d.until("the attacker's agent serves", func() bool {
+		_, err := bridge.ReadEndpoint(filepath.Join(d.dir, "own"))
+		return err == nil
+	})
+	select {
+	case got := <-call:
+		t.Errorf("answered: %.300s", got)
+	case <-time.After(time.Second):
+	}
+	for _, name := range []string{"attacker", "again"} {
+		if got := d.records(name); strings.Contains(got, "allowed") || strings.Contains(got, "done ok") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// pausedNow asks the agent's status.
+func (d *personDesk) pausedNow(secret string) (pending int, paused bool) {
+	d.t.Helper()
+	q, err := http.NewRequestWithContext(d.t.Context(), "GET", "http"+strings.TrimSuffix(strings.TrimPrefix(d.url, "ws"), "/mcp")+"/status", nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+secret)
+	r, err := http.DefaultClient.Do(q)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var st bridge.Status
+	if err := json.NewDecoder(r.Body).Decode(&st); err != nil {
+		d.t.Fatal(err)
+	}
+	return st.Pending, st.Paused
 }

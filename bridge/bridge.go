@@ -77,9 +77,10 @@ type ConnObserver interface {
 
 // Prepared is a call that may run once the gate allows it.
 type Prepared struct {
-	// Default, Preview and Changed go into the gate's request.
+	// Default, Preview, Closeup and Changed go into the gate's request.
 	Default gate.Default
 	Preview func(ctx context.Context) ([]byte, error)
+	Closeup func() []byte
 	Changed func(ctx context.Context) (bool, error)
 	// Run does it. ctx ends with a cause when the call is to stop: a
 	// *stop.Error that names the reason. Run returns soon after, and its

@@ -278,6 +278,7 @@ func (r *run) decide() Answer {
 		Extra:   extra(r.call.Params),
 		Default: prepared.Default,
 		Preview: prepared.Preview,
+		Closeup: prepared.Closeup,
 		Changed: prepared.Changed,
 		Waiting: r.wait,
 	})

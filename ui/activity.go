@@ -103,6 +103,7 @@ type Activity struct {
 type openPage struct {
 	opened  time.Time
 	answers answering
+	note    string               // why it could not be confirmed
 	shown   map[string]time.Time // since when it shows a prompt
 }
 
@@ -334,14 +335,18 @@ func (a *Activity) serveState(w http.ResponseWriter, r *http.Request, p *openPag
 	}
 }
 
-// servePicture serves prompt/ID, before/ID and after/ID.
+// servePicture serves prompt/ID, near/ID, before/ID and after/ID.
 func (a *Activity) servePicture(w http.ResponseWriter, r *http.Request, which string) {
 	kind, id, _ := strings.Cut(which, "/")
 	var data []byte
 	switch kind {
-	case "prompt":
+	case "prompt", "near":
 		for _, p := range a.o.Agent.Prompts() {
-			if p.ID == id {
+			switch {
+			case p.ID != id:
+			case kind == "near":
+				data = a.o.Previews.Near(r.Context(), p)
+			default:
 				data = a.o.Previews.PNG(r.Context(), p)
 			}
 		}
@@ -412,7 +417,7 @@ func (a *Activity) confirm(w http.ResponseWriter, p *openPage) {
 		say(w, http.StatusConflict, "this page has asked already; to ask again, open another")
 		return
 	}
-	p.answers = answersAsking
+	p.answers, p.note = answersAsking, ""
 	a.mu.Unlock()
 	choices := numbers()
 	shown := choices[pick(len(choices))]
@@ -423,7 +428,7 @@ func (a *Activity) confirm(w http.ResponseWriter, p *openPage) {
 		switch {
 		case err != nil: // nobody was asked
 			a.o.Log.Warn().Err(err).Msg("a page could not be confirmed")
-			p.answers = answersNo
+			p.answers, p.note = answersNo, err.Error()
 		case ok:
 			p.answers = answersYes
 		default:
@@ -488,7 +493,7 @@ func (a *Activity) state(p *openPage) (b []byte, version string) {
 	s := a.o.Agent.State()
 	v := newPageState(&s, a.o.Agent, a.o.History, time.Now())
 	a.mu.Lock()
-	v.Answers = p.answers
+	v.Answers, v.Note = p.answers, p.note
 	now := map[string]time.Time{}
 	for _, x := range v.Pending {
 		now[x.ID] = p.shown[x.ID]

@@ -319,6 +319,20 @@ func TestPageRefused(t *testing.T) {
 	})
 }
 
+// TestPageNobody: where nobody can be asked, the page says so and may ask again.
+func TestPageNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPageRig(t)
+		r.gateAgent = newGateAgent(gate.Options{})
+		token := r.open()
+		r.confirm(token)
+		if s := r.state(token); s.Answers != "no" || !strings.Contains(s.Note, "nobody can be asked here") {
+			t.Errorf("%s: %s", s.Answers, s.Note)
+		}
+		r.confirm(token)
+	})
+}
+
 // TestPageNative: what loosens beyond a call is not answered on a page.
 func TestPageNative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
@@ -61,6 +62,7 @@ func (h *History) Add(c bridge.CallStatus, a bridge.Answer) {
 	if len(f.Args) > 1<<16 {
 		f.Args = json.RawMessage(`"(too long to keep)"`)
 	}
+	f.Args = bytes.Clone(f.Args) // not the whole message that it came in
 	switch {
 	case len(a.Error) > 0:
 		f.Text = string(a.Error)

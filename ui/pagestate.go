@@ -16,6 +16,7 @@ type pageState struct {
 	Icon     string         `json:"icon"`
 	Paused   bool           `json:"paused"`
 	Answers  answering      `json:"answers"`
+	Note     string         `json:"note"` // why it could not be confirmed
 	Pending  []pagePrompt   `json:"pending"`
 	Running  []pageCall     `json:"running"`
 	Finished []pageFinished `json:"finished"`
@@ -31,6 +32,7 @@ type pagePrompt struct {
 	Lines    []string     `json:"lines"`
 	Again    bool         `json:"again"`
 	Picture  bool         `json:"picture"`
+	Near     bool         `json:"near"`   // there is a piece around the first target
 	Native   bool         `json:"native"` // answered only on native surfaces
 	Answers  []pageAnswer `json:"answers"`
 	Deadline int64        `json:"deadline"` // 0: it stands
@@ -130,7 +132,7 @@ func newPagePrompt(p *gate.Pending, now time.Time) pagePrompt {
 		}
 	default:
 		v.Title = callTitle(q.Client, q.Tool, q.Host)
-		v.Picture = p.Request.Preview != nil
+		v.Picture, v.Near = p.Request.Preview != nil, p.Request.Closeup != nil
 		for _, s := range q.Scopes {
 			v.Answers = append(v.Answers, pageAnswer{scopeNames[s], pageLabel(&q, s)})
 		}

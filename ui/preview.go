@@ -31,13 +31,20 @@ type Previews struct {
 type preview struct {
 	once sync.Once
 	png  []byte
+	near []byte // around the first target, in full size
 }
 
 // PNG returns a prompt's picture, nil where it has none. It is kept until the
 // prompt is over.
-func (v *Previews) PNG(ctx context.Context, p *gate.Pending) []byte {
+func (v *Previews) PNG(ctx context.Context, p *gate.Pending) []byte { return v.get(ctx, p).png }
+
+// Near returns the piece of it around the first target, in full size, nil where
+// there is none.
+func (v *Previews) Near(ctx context.Context, p *gate.Pending) []byte { return v.get(ctx, p).near }
+
+func (v *Previews) get(ctx context.Context, p *gate.Pending) *preview {
 	if p.Request == nil || p.Request.Preview == nil {
-		return nil
+		return &preview{}
 	}
 	v.mu.Lock()
 	e := v.all[p]
@@ -60,17 +67,26 @@ func (v *Previews) PNG(ctx context.Context, p *gate.Pending) []byte {
 		defer cancel()
 		if data, err := p.Request.Preview(ctx); err == nil {
 			e.png = data
+			if p.Request.Closeup != nil {
+				e.near = p.Request.Closeup()
+			}
 			if v.Made != nil {
 				v.Made(p.Request.ID, data)
 			}
 		}
 	})
-	return e.png
+	return e
 }
 
-// Small returns a prompt's picture made small, nil where it has none.
+// Small returns what fits beside a prompt: the piece around the first target, or
+// else the whole picture made small; nil where it has none.
 func (v *Previews) Small(ctx context.Context, p *gate.Pending) image.Image {
-	im, err := png.Decode(bytes.NewReader(v.PNG(ctx, p)))
+	e := v.get(ctx, p)
+	data := e.near
+	if data == nil {
+		data = e.png
+	}
+	im, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
 		return nil
 	}

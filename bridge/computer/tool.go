@@ -199,6 +199,7 @@ func (t *Tool) Prepare(ctx context.Context, c *bridge.Call) (*bridge.Prepared, *
 		v := t.newView(cfg, b, geo, display)
 		p.Preview = v.preview
 		if geo != nil {
+			p.Closeup = v.closeup
 			v.remember(ctx)
 			p.Changed = v.changed
 		}

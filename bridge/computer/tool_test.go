@@ -328,6 +328,13 @@ func TestPreview(t *testing.T) {
 	if err != nil || img.Bounds() != image.Rect(0, 0, 400, 300) {
 		t.Fatalf("%v, %v", img.Bounds(), err)
 	}
+	near, err := png.Decode(bytes.NewReader(p.Closeup()))
+	if err != nil || near.Bounds() != image.Rect(0, 0, 400, 300) { // all of a small display
+		t.Fatalf("%v, %v", near, err)
+	}
+	if got := color.RGBAModel.Convert(near.At(100, 100)); got != markColor {
+		t.Errorf("no mark in the closeup: %v", got)
+	}
 	for _, at := range []image.Point{{100, 100}, {0, 299}, {399, 0}, {200, 149}} {
 		if got := color.RGBAModel.Convert(img.At(at.X, at.Y)); got != markColor {
 			t.Errorf("no mark at %v: %v", at, got)
@@ -336,12 +343,36 @@ func TestPreview(t *testing.T) {
 	if got := color.RGBAModel.Convert(img.At(50, 50)); got != (color.RGBA{A: 255}) {
 		t.Errorf("the ground at 50,50 is %v", got)
 	}
+	// On a larger one it is a piece, which does not go over the edge.
+	r.screen.SetDisplays(display(2000, 1000, 1, 0, 0))
+	r.look()
+	if p, a = r.prepare(`{"actions":[{"type":"click","x":1,"y":300}]}`); a != nil {
+		t.Fatalf("%s", a.Result)
+	}
+	if p.Closeup() != nil {
+		t.Error("a closeup of what was not shown")
+	}
+	if _, err := p.Preview(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if near, err = png.Decode(bytes.NewReader(p.Closeup())); err != nil || near.Bounds() != image.Rect(0, 0, nearWidth, nearHeight) {
+		t.Fatalf("%v", err)
+	}
+	marked := 0
+	for y := range nearHeight {
+		if color.RGBAModel.Convert(near.At(1, y)) == markColor {
+			marked++
+		}
+	}
+	if marked == 0 || marked > 100 {
+		t.Errorf("%d marked pixels at the target", marked)
+	}
 	// Without coordinates the desktop as it is.
 	p, a = r.prepare(`{"actions":[{"type":"type","text":"x"}]}`)
 	if a != nil {
 		t.Fatalf("%s", a.Result)
 	}
-	if p.Changed != nil {
+	if p.Changed != nil || p.Closeup != nil {
 		t.Error("a batch without targets compares something")
 	}
 	if data, err = p.Preview(t.Context()); err != nil || !bytes.HasPrefix(data, []byte("\x89PNG")) {

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	aroundTarget = 24   // points on each side of a target that are compared
-	mostAround   = 32   // targets that are compared
+	aroundTarget = 24  // points on each side of a target that are compared
+	mostAround   = 32  // targets that are compared
+	nearWidth    = 480 // pixels of the piece around the first target
+	nearHeight   = 320
 	muchChanged  = 0.05 // the part of pixels that must differ: more than a text cursor
 )
 
@@ -31,8 +33,9 @@ type view struct {
 	display int
 	around  []image.Rectangle // in the display's pixels
 
-	mu   sync.Mutex // guards seen
+	mu   sync.Mutex // guards what follows
 	seen [][]byte   // the pixels of around when they were last shown; nil: never
+	near []byte     // around the first target as preview last showed it, as PNG
 }
 
 func (t *Tool) newView(cfg *Config, b *batch, geo *geometry, display int) *view {
@@ -138,6 +141,7 @@ func (v *view) preview(ctx context.Context) ([]byte, error) {
 		}
 		if v.geo != nil && sameDisplay(d, v.geo.display) {
 			v.mark(f)
+			v.keepNear(f)
 		}
 		return f, nil
 	})
@@ -148,6 +152,33 @@ func (v *view) preview(ctx context.Context) ([]byte, error) {
 		v.remember(ctx)
 	}
 	return s.data, nil
+}
+
+// keepNear keeps a piece of f around the first target, in full size.
+func (v *view) keepNear(f *capture.Frame) {
+	if len(v.around) == 0 {
+		return
+	}
+	r := v.around[0]
+	at := r.Min.Add(r.Max).Div(2)
+	w, h := min(nearWidth, f.Width), min(nearHeight, f.Height)
+	x, y := min(max(at.X-w/2, 0), f.Width-w), min(max(at.Y-h/2, 0), f.Height-h)
+	piece := capture.NewFrame(f.Pix[y*f.Stride+x*4:(y+h-1)*f.Stride+(x+w)*4], f.Stride, w, h, nil)
+	data, err := capture.Encode(piece, capture.EncodeOptions{Format: "png"})
+	if err != nil {
+		v.tool.log.Debug().Err(err).Msg("the piece around the first target")
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.near = data
+}
+
+// closeup returns what preview showed last around the first target.
+func (v *view) closeup() []byte {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.near
 }
 
 // mark draws the targets into f.

@@ -49,6 +49,9 @@ type Request struct {
 	// Preview, if set, makes what a graphical surface shows beside the
 	// arguments: the last picture with the batch's targets marked, as PNG.
 	Preview func(ctx context.Context) (png []byte, err error)
+	// Closeup, if set, returns what Preview showed last around the first target,
+	// in full size, as PNG; nil where there is none.
+	Closeup func() []byte
 	// Changed, if set, tells after a verdict whether the picture around the
 	// targets is another than the one that was shown.
 	Changed func(ctx context.Context) (bool, error)

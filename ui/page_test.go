@@ -1,0 +1,109 @@
+package ui
+
+import (
+	"context"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/rs/zerolog"
+
+	"drawbridge/bridge/gate"
+)
+
+// TestPageInBrowser: in a real browser the page fits wide and narrow, in light
+// and dark, can be used with the keyboard, and shows what programs say as text.
+func TestPageInBrowser(t *testing.T) {
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed (Debian package chromium)")
+	}
+	r := &pageRig{t: t, history: &History{}, native: &nativeDesk{}}
+	r.gateAgent = newGateAgent(gate.Options{Surfaces: []gate.Surface{r.native}})
+	var address string
+	r.activity = NewActivity(t.Context(), ActivityOptions{
+		Agent: r, Previews: &Previews{}, History: r.history, Log: zerolog.Nop(),
+		Browse: func(url string) error { address = url; return nil },
+	})
+	server := httptest.NewServer(r.activity)
+	t.Cleanup(server.Close)
+	if err := r.activity.Open(server.URL); err != nil {
+		t.Fatal(err)
+	}
+	asked, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const nasty = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
+	r.ask(asked, nasty)
+	r.ask(asked, strings.Repeat("w", 200))
+
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.Env("HOME="+t.TempDir()))
+	ctx, end := chromedp.NewExecAllocator(t.Context(), opts...)
+	t.Cleanup(end)
+	ctx, end = chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // starts it
+		t.Fatal(err)
+	}
+	ctx, end = context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(end)
+	do := func(actions ...chromedp.Action[chromedp.Void]) {
+		t.Helper()
+		if err := chromedp.Do(ctx, actions...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	evaluate := func(js string) string {
+		t.Helper()
+		v, err := chromedp.Run(ctx, chromedp.Evaluate[string](js))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	do(chromedp.Navigate(address), chromedp.WaitVisible(`#pending article`), chromedp.WaitVisible(`#confirming button`))
+	if got := evaluate(`document.querySelector('#pending h3').textContent`); !strings.HasPrefix(got, nasty) {
+		t.Errorf("%q", got)
+	}
+	if got := evaluate(`String(window.hacked) + document.querySelectorAll('#pending img, #pending script').length + document.cookie + localStorage.length + sessionStorage.length`); got != "undefined000" {
+		t.Errorf("%q", got)
+	}
+	grounds := map[string]string{}
+	for _, scheme := range []string{"light", "dark"} {
+		do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}))
+		for _, width := range []int64{1280, 390} {
+			do(chromedp.EmulateViewport(width, 844))
+			if got := evaluate(`String(document.documentElement.scrollWidth <= window.innerWidth)`); got != "true" {
+				t.Errorf("%s, %d wide: the page is wider", scheme, width)
+			}
+		}
+		grounds[scheme] = evaluate(`getComputedStyle(document.body).backgroundColor + getComputedStyle(document.body).color`)
+	}
+	if grounds["light"] == grounds["dark"] {
+		t.Errorf("light and dark are the same: %v", grounds)
+	}
+	// With the keyboard alone: from the top to the button that asks, and press it.
+	for range 20 {
+		do(chromedp.KeyEvent(kb.Tab))
+		if evaluate(`document.activeElement.textContent`) == "Let this page answer" {
+			break
+		}
+	}
+	if got := evaluate(`getComputedStyle(document.activeElement).outlineStyle`); got != "solid" {
+		t.Errorf("the focus shows as %q", got)
+	}
+	do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`#number`))
+	if n := evaluate(`document.querySelector('#number').textContent`); len(n) != 2 {
+		t.Errorf("number %q", n)
+	}
+}
