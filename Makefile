@@ -23,7 +23,7 @@ demo: build ## the main job end to end; DESKTOP=virtual does it against a real e
 test: deps ## all tests, with the race detector where there is a C compiler
 	packaging/test.sh
 
-conformance: ## the official MCP suite against the endpoint, as a table (part of test, too)
+conformance: ## the official MCP suite, over HTTP and over the websocket, as tables (part of test, too)
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
 
 ci: HOSTS = pi servers
