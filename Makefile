@@ -44,7 +44,7 @@ app-check: ## makes the app in each way and has it checked by several verifiers
 codesign notarize dmg: ## on a Mac: sign with codesign, have Apple notarize, make a disk image
 	packaging/mac.sh $@ $(APP)
 
-conformance: ## the official MCP suite against the endpoint, as a table (part of test, too)
+conformance: ## the official MCP suite, over HTTP and over the websocket, as tables (part of test, too)
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
 
 killswitch: ## the model switch against the official clients, as a table (part of test, too), and its figures

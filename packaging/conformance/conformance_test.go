@@ -27,28 +27,24 @@ import (
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
 // TestSuite runs every scenario that the suite has for servers, in both
-// revisions, and compares each check with baseline.txt.
+// revisions, and compares each check with the baseline.
 func TestSuite(t *testing.T) {
 	tools := npm.Require(t)
-	text, err := os.ReadFile("baseline.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	baseline, err := ReadBaseline(bytes.NewReader(text), revisions)
-	if err != nil {
-		t.Fatalf("baseline.txt: %v", err)
-	}
-
 	suite := suite{tools}
 	offered, err := suite.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Once with the tools in the agent's own process, and once in a host that has
+	// Once with the tools in the agent's own process; once in a host that has
 	// dialled in, in the era of the revision: then the suite also sees whether
-	// everything passes through.
-	for _, where := range []string{"own", "host"} {
+	// everything passes through; and once over the endpoint's websocket.
+	for _, where := range []string{"own", "host", "websocket"} {
 		t.Run(where, func(t *testing.T) {
+			files := []string{"baseline.txt"}
+			if where == "websocket" {
+				files = append(files, "baseline-websocket.txt")
+			}
+			baseline := readBaseline(t, files...)
 			var ran []Check
 			for _, revision := range revisions {
 				checks, err := suite.run(t.Context(), serve(t, where, revision), revision, t.TempDir())
@@ -65,12 +61,30 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// readBaseline reads files as if they were one.
+func readBaseline(t *testing.T, files ...string) *Baseline {
+	t.Helper()
+	var text []byte
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, b...)
+	}
+	baseline, err := ReadBaseline(bytes.NewReader(text), revisions)
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(files, " and "), err)
+	}
+	return baseline
+}
+
 // serve serves the fixtures and returns the address that the suite is given.
 func serve(t *testing.T, where, revision string) string {
 	t.Helper()
 	fixtures := NewFixtures()
 	var own []bridge.Source
-	if where == "own" {
+	if where != "host" {
 		own = append(own, fixtures)
 	}
 	e, err := endpoint.Serve(t.Context(), t.TempDir(), own...)
@@ -85,6 +99,12 @@ func serve(t *testing.T, where, revision string) string {
 	fixtures.Changed = e.Server.ToolsChanged
 	if where == "host" {
 		attach(t, e, fixtures, revision)
+	}
+	if where == "websocket" {
+		front := NewSocketFront(e.WebSocket(), e.Token)
+		server := httptest.NewServer(front)
+		t.Cleanup(func() { front.Close(); server.Close() })
+		return server.URL + "/mcp"
 	}
 	front := httptest.NewServer(Front(&url.URL{Scheme: "http", Host: e.Host}, e.Token))
 	t.Cleanup(front.Close)
