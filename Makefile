@@ -9,7 +9,7 @@ DESKTOP ?= simulated
 # Real programs that are attached as hosts; omp takes 1.5 GB.
 HOSTS   ?= pi omp servers
 
-.PHONY: demo run build test conformance ci bench lint darwin fuzz deps hosts clean
+.PHONY: demo run build test conformance mac-check ci bench lint darwin fuzz deps hosts clean
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -27,6 +27,10 @@ conformance: ## the official MCP suite against the endpoint, as a table (part of
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
 
 ci: lint darwin test ## what must be green before anything lands
+
+mac-check: deps ## the macOS sources: against Apple's headers, and run over a stand-in for the frameworks
+	$(GO) test -count=1 -v -run 'TestOurs|TestPlantedFaults' ./packaging/sdkcheck | grep -v '^=== RUN'
+	packaging/standin/test.sh
 
 bench: deps ## the figures of the README, as ratios measured in one run
 	$(GO) run ./packaging/bench

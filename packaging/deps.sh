@@ -15,11 +15,13 @@ have xdotool xdotool
 have xprop x11-utils
 have xmodmap x11-xserver-utils
 have scrot scrot
+have setxkbmap x11-xkb-utils
 have dbus-daemon dbus
 have git git
 have npm npm
 [ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
 [ -e /usr/include/stdlib.h ] || need="$need libc6-dev"
+[ -e /usr/include/X11/extensions/XTest.h ] || need="$need libxtst-dev libx11-dev"
 [ -n "$need" ] || exit 0
 sudo=""
 if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi

@@ -7,4 +7,5 @@ if ! command -v gcc >/dev/null 2>&1 && ! command -v cc >/dev/null 2>&1; then
 	echo "test: no C compiler, so the race detector is off"
 	race=
 fi
-exec "$go" test $race -timeout 15m ./...
+"$go" test $race -timeout 15m ./...
+exec packaging/standin/test.sh

@@ -12,9 +12,9 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// ErrNoLoop: the main loop does not run, so nothing can be done on the main
+// ErrNoLoop: the process has no main loop, so nothing can be done on its main
 // thread, which some parts of macOS insist on.
-var ErrNoLoop = errors.New("the main loop of macOS does not run in this process")
+var ErrNoLoop = errors.New("this process runs no main loop of macOS")
 
 // CFRunLoopSourceContext is that of CFRunLoop.h, version 0.
 type CFRunLoopSourceContext struct {
@@ -32,7 +32,11 @@ type CFRunLoopSourceContext struct {
 }
 
 var (
-	looping atomic.Bool
+	serving atomic.Bool              // somebody is in Loop
+	wanted  = make(chan struct{}, 1) // OnMain has something for the main thread
+
+	onMain    sync.Map // uintptr → func(), what the main thread is to run
+	onMainKey atomic.Uintptr
 
 	// callbacks are made once each, since purego never frees one.
 	callbacks = sync.OnceValue(func() (c struct{ run, nothing uintptr }) {
@@ -44,42 +48,46 @@ var (
 		c.nothing = purego.NewCallback(func(uintptr) {})
 		return c
 	})
-	onMain    sync.Map // uintptr → func(), what the main thread is to run
-	onMainKey atomic.Uintptr
 )
 
-// Loop runs the main loop until f, which runs beside it, returns. It must be
-// called on the process's first thread: by main, whose package locks it there
-// with runtime.LockOSThread in an init function.
-func Loop(f func()) error {
-	if err := Load(); err != nil {
-		return err
+// Loop calls f and lends it the main thread: the main loop runs, from the first
+// OnMain on, until f returns. Only main may call it, whose package locks it to
+// the first thread with runtime.LockOSThread in an init function.
+func Loop(f func()) {
+	done := make(chan struct{})
+	serving.Store(true)
+	go func() {
+		defer close(done)
+		defer serving.Store(false)
+		f()
+	}()
+	select {
+	case <-done:
+		return
+	case <-wanted:
 	}
-	if !looping.CompareAndSwap(false, true) {
-		return errors.New("the main loop runs already")
-	}
-	defer looping.Store(false)
+	go func() {
+		<-done
+		// From within the loop, since a stop that comes before the start is forgotten.
+		post(func() { cfRunLoopStop(cfRunLoopGetMain()) })
+	}()
 	// A loop without a source ends at once.
 	source := cfRunLoopSourceCreate(0, 0, &CFRunLoopSourceContext{Perform: callbacks().nothing})
 	cfRunLoopAddSource(cfRunLoopGetMain(), source, kCFRunLoopDefaultMode)
 	Release(source) // the loop keeps it
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-		// From within, since a stop that comes before the start is forgotten.
-		post(func() { cfRunLoopStop(cfRunLoopGetMain()) })
-	}()
 	cfRunLoopRun()
 	<-done
-	return nil
 }
 
 // OnMain runs f on the main thread and returns when it has, or when ctx ends: f
-// may then still run later.
+// may then still run later. It needs [Load] and [Loop].
 func OnMain(ctx context.Context, f func()) error {
-	if !looping.Load() {
+	if !serving.Load() {
 		return ErrNoLoop
+	}
+	select {
+	case wanted <- struct{}{}:
+	default:
 	}
 	ran := make(chan struct{})
 	post(func() { f(); close(ran) })

@@ -38,8 +38,8 @@ type listed struct {
 	DepOnly    bool
 }
 
-// Load reads the packages of the module in dir that match patterns and use
-// purego, as they are built for macOS on arm64.
+// Load reads the packages of the module in dir that match patterns and reach
+// frameworks, as they are built for macOS on arm64.
 func Load(dir string, patterns ...string) ([]*Package, error) {
 	all, err := list(dir, append([]string{"-e"}, patterns...)...)
 	if err != nil {
@@ -47,12 +47,12 @@ func Load(dir string, patterns ...string) ([]*Package, error) {
 	}
 	var ours []string
 	for _, p := range all {
-		if slices.ContainsFunc(p.Imports, func(i string) bool { return i == purego || strings.HasPrefix(i, purego+"/") }) {
+		if slices.ContainsFunc(p.Imports, reaches) {
 			ours = append(ours, p.ImportPath)
 		}
 	}
 	if len(ours) == 0 {
-		return nil, fmt.Errorf("no package of %v in %s uses %s", patterns, dir, purego)
+		return nil, fmt.Errorf("no package of %v in %s reaches a framework", patterns, dir)
 	}
 	if all, err = list(dir, append([]string{"-deps", "-export"}, ours...)...); err != nil {
 		return nil, err
@@ -91,6 +91,12 @@ func Load(dir string, patterns ...string) ([]*Package, error) {
 		pkgs = append(pkgs, p)
 	}
 	return pkgs, nil
+}
+
+// reaches reports whether whoever imports path may call a framework.
+func reaches(path string) bool {
+	return path == purego || strings.HasPrefix(path, purego+"/") ||
+		path == "drawbridge/internal/quartz" || path == "drawbridge/internal/cocoa"
 }
 
 func list(dir string, args ...string) ([]listed, error) {
