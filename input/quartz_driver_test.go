@@ -472,6 +472,43 @@ func TestQuartzReleaseStray(t *testing.T) {
 	m.want(t)
 }
 
+// TestQuartzReleaseOfNothing: what is not known to be down is released all the
+// same, as who cannot tell does once too often.
+func TestQuartzReleaseOfNothing(t *testing.T) {
+	m := openMac(t, onePlain)
+	ctx := t.Context()
+	do(t, m.d.Key(ctx, "?", false), m.d.Key(ctx, Enter, false), m.d.Key(ctx, Command, false), m.d.Button(ctx, Middle, false, 1))
+	log := m.posted(t)
+	if len(log) != 4 || log[0] != "key-up 44 units=0 flags=0" || log[1] != "key-up 36 units=0 flags=0" || log[2] != "flags-changed 55 units=0 flags=0" {
+		t.Errorf("posted %q", log)
+	}
+	if err := m.d.Key(ctx, "ж", false); !errors.Is(err, ErrNoKey) {
+		t.Error(err)
+	}
+	do(t, m.d.Key(ctx, Shift, true), m.d.Key(ctx, Shift, true), m.d.Key(ctx, "x", true), m.d.Key(ctx, "x", true),
+		m.d.Key(ctx, "x", false), m.d.Key(ctx, Shift, false))
+	m.want(t, "flags-changed 56 units=0 flags=20000", "key-down 7 units=0 flags=20000", "key-up 7 units=0 flags=20000", "flags-changed 56 units=0 flags=0")
+}
+
+// TestQuartzPointerElsewhere: a pointer that does not arrive is told where it is.
+func TestQuartzPointerElsewhere(t *testing.T) {
+	m := openMac(t, onePlain)
+	ctx := t.Context()
+	do(t, m.d.Move(ctx, Point{100, 100}), m.d.Sync(ctx))
+	m.d.at = Point{300, 300} // as if the person had moved it away
+	if p, err := m.d.Pointer(ctx); p != (Point{100, 100}) || err != nil {
+		t.Errorf("%v, %v", p, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := m.d.Pointer(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := m.d.Move(ctx, Point{1, 1}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 func TestQuartzTypeIsCancelled(t *testing.T) {
 	m := openMac(t, onePlain)
 	newLogger(t, m.v)

@@ -22,6 +22,8 @@ have npm npm
 [ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
 [ -e /usr/include/stdlib.h ] || need="$need libc6-dev"
 [ -e /usr/include/X11/extensions/XTest.h ] || need="$need libxtst-dev libx11-dev"
+echo "@interface A @end" | gcc -x objective-c -fsyntax-only - 2>/dev/null || need="$need gobjc"
+have gnustep-config libgnustep-base-dev
 [ -n "$need" ] || exit 0
 sudo=""
 if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi

@@ -46,11 +46,6 @@ func Responds(object objc.ID, selector string) bool {
 // named so that f can be checked. The caller releases it.
 func Block(selector string, f any) objc.Block { return objc.NewBlock(f) }
 
-// String makes an autoreleased NSString.
-func String(s string) objc.ID {
-	return Class("NSString").Send(Sel("stringWithUTF8String:"), s)
-}
-
 // Text reads an NSString.
 func Text(s objc.ID) string {
 	if s == 0 {
