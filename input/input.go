@@ -99,6 +99,9 @@ var (
 	ErrAsleep      = errors.New("the display is asleep")
 	// ErrSecureInput: a program reads the keyboard securely, as password fields do.
 	ErrSecureInput = errors.New("secure keyboard input is on")
+	// ErrNoPointer: this driver acts at places, and moves no pointer that could be
+	// read back.
+	ErrNoPointer = errors.New("there is no pointer to read back")
 	// ErrGone: the display or its server went away.
 	ErrGone = errors.New("the display is gone")
 )
