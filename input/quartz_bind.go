@@ -49,6 +49,17 @@ var (
 	cfDataGetLength                                     func(data quartz.Ref) int
 	cfEqual                                             func(a, b quartz.Ref) bool
 
+	cgWindowListCopyWindowInfo             func(options, relative uint32) quartz.Ref
+	cgRectMakeWithDictionaryRepresentation func(dict quartz.Ref, rect *quartz.CGRect) bool
+	cfArrayGetCount                        func(array quartz.Ref) int
+	cfArrayGetValueAtIndex                 func(array quartz.Ref, i int) quartz.Ref
+	cfDictionaryGetValue                   func(dict, key quartz.Ref) quartz.Ref
+
+	kCGWindowOwnerName quartz.Ref
+	kCGWindowName      quartz.Ref
+	kCGWindowLayer     quartz.Ref
+	kCGWindowBounds    quartz.Ref
+
 	kTISPropertyUnicodeKeyLayoutData quartz.Ref
 	kTISPropertyInputSourceID        quartz.Ref
 	kTISPropertyInputSourceType      quartz.Ref
@@ -80,6 +91,12 @@ var loadQuartz = sync.OnceValue(func() error {
 	cg.Func(&cgEventGetLocation, "CGEventGetLocation")
 	cg.Func(&cgEventPost, "CGEventPost")
 	cg.Func(&cgPreflightPostEventAccess, "CGPreflightPostEventAccess")
+	cg.Func(&cgWindowListCopyWindowInfo, "CGWindowListCopyWindowInfo")
+	cg.Func(&cgRectMakeWithDictionaryRepresentation, "CGRectMakeWithDictionaryRepresentation")
+	cg.Var(&kCGWindowOwnerName, "kCGWindowOwnerName")
+	cg.Var(&kCGWindowName, "kCGWindowName")
+	cg.Var(&kCGWindowLayer, "kCGWindowLayer")
+	cg.Var(&kCGWindowBounds, "kCGWindowBounds")
 
 	as := quartz.Open("ApplicationServices")
 	as.Func(&axIsProcessTrusted, "AXIsProcessTrusted")
@@ -102,6 +119,9 @@ var loadQuartz = sync.OnceValue(func() error {
 	cf.Func(&cfDataGetBytePtr, "CFDataGetBytePtr")
 	cf.Func(&cfDataGetLength, "CFDataGetLength")
 	cf.Func(&cfEqual, "CFEqual")
+	cf.Func(&cfArrayGetCount, "CFArrayGetCount")
+	cf.Func(&cfArrayGetValueAtIndex, "CFArrayGetValueAtIndex")
+	cf.Func(&cfDictionaryGetValue, "CFDictionaryGetValue")
 	return errors.Join(cg.Err(), as.Err(), hi.Err(), cf.Err())
 })
 
@@ -136,6 +156,9 @@ const (
 	kCGEventFlagMaskCommand     uint64 = 0x100000
 	kCGEventFlagMaskNumericPad  uint64 = 0x200000
 	kCGEventFlagMaskSecondaryFn uint64 = 0x800000
+
+	kCGWindowListOptionOnScreenOnly     uint32 = 1
+	kCGWindowListExcludeDesktopElements uint32 = 16
 
 	kCGScrollEventUnitPixel uint32 = 0
 	kCGHIDEventTap          uint32 = 0

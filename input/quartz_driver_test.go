@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb/xproto"
+
 	"drawbridge/input/virtual"
 	"drawbridge/packaging/standin"
 )
@@ -506,6 +508,46 @@ func TestQuartzPointerElsewhere(t *testing.T) {
 	}
 	if err := m.d.Move(ctx, Point{1, 1}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestQuartzNamesWindows: in points, whatever the scale; titles need the grant
+// for screen recording.
+func TestQuartzNamesWindows(t *testing.T) {
+	m := openMac(t, oneRetina)
+	ctx := t.Context()
+	for _, p := range []Point{{}, {300, 200}} {
+		if w, err := m.d.Under(ctx, p); w != nil || err != nil {
+			t.Errorf("an empty desktop has %+v, %v", w, err)
+		}
+	}
+	if w, err := m.d.Focused(ctx); w != nil || err != nil {
+		t.Errorf("an empty desktop has %+v, %v", w, err)
+	}
+	x := openDriver(t, m.v, false)
+	launch(t, m.v, x, "xterm", "-T", "a title", "-geometry", "20x5+400+300")
+	f, err := x.ping.focus(ctx)
+	do(t, err)
+	at, err := xproto.TranslateCoordinates(x.conn.Conn, f.named, x.conn.Root, 10, 10).Reply()
+	do(t, err)
+	inside := Point{float64(at.DstX) / 2, float64(at.DstY) / 2}
+	under, err := m.d.Under(ctx, inside)
+	do(t, err)
+	focused, err := m.d.Focused(ctx)
+	do(t, err)
+	if under == nil || *under != (Window{"XTerm", "a title"}) || focused == nil || *focused != *under {
+		t.Errorf("under the pointer is %+v, the keyboard is with %+v", under, focused)
+	}
+	if w, err := m.d.Under(ctx, Point{inside.X + 400, inside.Y}); w != nil || err != nil {
+		t.Errorf("beside it is %+v, %v", w, err)
+	}
+	m.set(t, "screen", "0")
+	if w, err := m.d.Under(ctx, inside); err != nil || w == nil || *w != (Window{App: "XTerm"}) {
+		t.Errorf("without the grant: %+v, %v", w, err)
+	}
+	m.set(t, "graphic", "0")
+	if w, err := m.d.Focused(ctx); err == nil || w != nil {
+		t.Errorf("without a session: %+v, %v", w, err)
 	}
 }
 

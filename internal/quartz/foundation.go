@@ -44,7 +44,8 @@ func lookup(dict Ref, key string) Ref {
 	return cfDictionaryGetValue(dict, k)
 }
 
-func number(r Ref) (n int64, ok bool) {
+// Number reads a whole number; not ok for what is none.
+func Number(r Ref) (n int64, ok bool) {
 	if r == 0 || cfGetTypeID(r) != cfNumberGetTypeID() {
 		return 0, false
 	}

@@ -87,7 +87,7 @@ func TestQuartzStrings(t *testing.T) {
 		t.Error("nothing, or what is too long, is some string")
 	}
 	Release(0)
-	if n, ok := number(s); ok {
+	if n, ok := Number(s); ok {
 		t.Errorf("a string is the number %d", n)
 	}
 	if boolean(s, true) {

@@ -24,7 +24,7 @@ func CurrentSession() Session {
 	s.Graphic = true
 	s.OnConsole = boolean(lookup(d, "kCGSSessionOnConsoleKey"), true)
 	s.Locked = boolean(lookup(d, "CGSSessionScreenIsLocked"), false)
-	if pid, ok := number(lookup(d, "kCGSSessionSecureInputPID")); ok {
+	if pid, ok := Number(lookup(d, "kCGSSessionSecureInputPID")); ok {
 		s.SecureInput = int(pid)
 	}
 	s.Asleep = cgDisplayIsAsleep(cgMainDisplayID()) != 0
@@ -39,6 +39,6 @@ func boolean(r Ref, missing bool) bool {
 	if cfGetTypeID(r) == cfBooleanGetTypeID() {
 		return cfBooleanGetValue(r)
 	}
-	n, ok := number(r)
+	n, ok := Number(r)
 	return ok && n != 0
 }

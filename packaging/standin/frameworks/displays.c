@@ -90,3 +90,43 @@ API void CGContextDrawImage(struct context *c, CGRect r, struct image *m) {
 		for (unsigned long x = 0; x < c->w && x < r.s.w; x++)
 			memcpy(c->data + y * c->row + x * 4, m->pixels + ((unsigned long)(y * m->h / r.s.h) * m->w + (unsigned long)(x * m->w / r.s.w)) * 4, 4);
 }
+
+/* The windows of the X display that name a program, as the window server lists
+ * them: what overrides the window manager is a menu, above the applications. */
+static void window(void *list, Window w) {
+	Display *x = standin_x();
+	XClassHint hint;
+	if (XGetClassHint(x, w, &hint)) {
+		XWindowAttributes a;
+		Window child;
+		int rx, ry;
+		char *title = NULL;
+		XGetWindowAttributes(x, w, &a);
+		XTranslateCoordinates(x, w, DefaultRootWindow(x), 0, 0, &rx, &ry, &child);
+		XFetchName(x, w, &title);
+		struct display *d = NULL;
+		for (int i = 0; i < standin.n && !d; i++) {
+			struct display *e = &standin.displays[i];
+			if (rx >= e->px && ry >= e->py && rx < e->px + e->w * e->scale && ry < e->py + e->h * e->scale) d = e;
+		}
+		if (a.map_state == IsViewable && d)
+			standin_window(list, hint.res_class, standin.screen ? title : NULL, a.override_redirect ? 101 : 0,
+				d->x + (rx - d->px) / d->scale, d->y + (ry - d->py) / d->scale, a.width / d->scale, a.height / d->scale);
+		if (title) XFree(title);
+		XFree(hint.res_name), XFree(hint.res_class);
+		return;
+	}
+	Window root, parent, *children = NULL;
+	unsigned n = 0;
+	if (!XQueryTree(x, w, &root, &parent, &children, &n)) return;
+	while (n > 0) window(list, children[--n]); /* X lists from back to front */
+	if (children) XFree(children);
+}
+API void *CGWindowListCopyWindowInfo(uint32_t options, uint32_t relative) {
+	void *list = standin_windows();
+	pthread_mutex_lock(&standin_lock);
+	bool graphic = standin.graphic;
+	if (standin_x() && graphic) window(list, DefaultRootWindow(standin_x()));
+	pthread_mutex_unlock(&standin_lock);
+	return graphic ? list : NULL; /* NULL outside of a session */
+}

@@ -10,6 +10,8 @@
 struct string { struct object o; char *s; };
 struct number { struct object o; int64_t n; };
 struct dictionary { struct object o; int n; const void *keys[8], *values[8]; };
+struct array { struct object o; long n; const void *values[64]; };
+struct rect { struct object o; double r[4]; };
 struct data { struct object o; long n; const void *bytes; };
 
 void *standin_new(int kind, unsigned long size) {
@@ -48,6 +50,8 @@ API void CFRelease(const void *p) {
 	if (o->kind == KIND_STRING) free(((struct string *)o)->s);
 	if (o->kind == KIND_DICTIONARY)
 		for (int i = 0; i < ((struct dictionary *)o)->n; i++) CFRelease(((struct dictionary *)o)->values[i]);
+	if (o->kind == KIND_ARRAY)
+		for (long i = 0; i < ((struct array *)o)->n; i++) CFRelease(((struct array *)o)->values[i]);
 	o->refs = -1000; /* kept, so that a second release is seen */
 }
 API unsigned long CFGetTypeID(const void *p) { return ((const struct object *)p)->kind; }
@@ -83,6 +87,33 @@ API const void *CFDictionaryGetValue(const void *dict, const void *key) {
 	for (int i = 0; i < d->n; i++)
 		if (CFEqual(d->keys[i], key)) return d->values[i];
 	return NULL;
+}
+API long CFArrayGetCount(const void *a) { return ((const struct array *)a)->n; }
+API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const struct array *)a)->values[i]; }
+
+/* CGWindow.h: from front to back; the name is missing without the grant for
+ * screen recording. CGGeometry.h: a dictionary that stands for a rectangle. */
+API const void *kCGWindowOwnerName, *kCGWindowName, *kCGWindowLayer, *kCGWindowBounds;
+__attribute__((constructor)) static void window_keys(void) {
+	kCGWindowOwnerName = standin_string("kCGWindowOwnerName"), kCGWindowName = standin_string("kCGWindowName");
+	kCGWindowLayer = standin_string("kCGWindowLayer"), kCGWindowBounds = standin_string("kCGWindowBounds");
+}
+void *standin_windows(void) { return standin_new(KIND_ARRAY, sizeof(struct array)); }
+void standin_window(void *list, const char *owner, const char *name, int layer, double x, double y, double w, double h) {
+	struct array *a = list;
+	if (a->n == 64) return;
+	struct dictionary *d = standin_new(KIND_DICTIONARY, sizeof *d);
+	struct rect *r = standin_new(KIND_OTHER, sizeof *r);
+	memcpy(r->r, (double[]){x, y, w, h}, sizeof r->r);
+	d->keys[d->n] = kCGWindowOwnerName, d->values[d->n++] = CFStringCreateWithCString(NULL, owner, 0);
+	if (name) d->keys[d->n] = kCGWindowName, d->values[d->n++] = CFStringCreateWithCString(NULL, name, 0);
+	d->keys[d->n] = kCGWindowLayer, d->values[d->n++] = number(KIND_NUMBER, layer);
+	d->keys[d->n] = kCGWindowBounds, d->values[d->n++] = r;
+	a->values[a->n++] = d;
+}
+API bool CGRectMakeWithDictionaryRepresentation(const void *dict, double *rect) {
+	memcpy(rect, ((const struct rect *)dict)->r, 4 * sizeof *rect);
+	return true;
 }
 API const void *CFDataGetBytePtr(const void *data) { return ((const struct data *)data)->bytes; }
 API long CFDataGetLength(const void *data) { return ((const struct data *)data)->n; }

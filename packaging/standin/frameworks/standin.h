@@ -37,11 +37,13 @@ struct display *standin_display(uint32_t id);
 struct display *standin_at(double x, double y); /* the nearest one */
 
 /* foundation.c: objects with a kind and a count. */
-enum kind { KIND_STRING = 1, KIND_NUMBER, KIND_BOOLEAN, KIND_DICTIONARY, KIND_DATA, KIND_SOURCE, KIND_EVENT, KIND_INPUT, KIND_MODE, KIND_IMAGE, KIND_CONTEXT, KIND_OTHER };
+enum kind { KIND_STRING = 1, KIND_NUMBER, KIND_BOOLEAN, KIND_DICTIONARY, KIND_DATA, KIND_ARRAY, KIND_SOURCE, KIND_EVENT, KIND_INPUT, KIND_MODE, KIND_IMAGE, KIND_CONTEXT, KIND_OTHER };
 struct object { int kind; int refs; };
 void *standin_new(int kind, unsigned long size);
 const void *standin_string(const char *s); /* a constant, kept for ever */
 const char *standin_chars(const void *string);
+void *standin_windows(void); /* a list of windows, */
+void standin_window(void *list, const char *owner, const char *name, int layer, double x, double y, double w, double h);
 
 /* displays.c: the picture of a display. */
 struct image { struct object o; unsigned long w, h; unsigned char *pixels; }; /* BGRX */
