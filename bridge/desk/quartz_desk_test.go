@@ -245,6 +245,9 @@ func TestQuartzWithheld(t *testing.T) {
 		act  = `[{"type":"move","x":10,"y":10}]`
 		typ  = `[{"type":"type","text":"secret"}]`
 	)
+	if r := m.call(t.Context(), t, look); r.IsError {
+		t.Fatal(r.Content[0].Text)
+	}
 	for _, c := range []struct {
 		name, value, back string
 		actions           string
@@ -263,10 +266,6 @@ func TestQuartzWithheld(t *testing.T) {
 		{"secure", fmt.Sprint(os.Getpid()), "0", typ, stop.SecureInput, "desk.test"},
 		{"secure", fmt.Sprint(os.Getpid()), "0", act, "", ""},
 	} {
-		if r := m.call(t.Context(), t, look); r.IsError {
-			t.Fatal(r.Content[0].Text)
-		}
-		m.posted(t)
 		m.set(t, c.name, c.value)
 		time.Sleep(250 * time.Millisecond) // an answer about the session may be that old
 		r := m.call(t.Context(), t, c.actions)
