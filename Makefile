@@ -13,7 +13,7 @@ PACK     = $(GO) run ./packaging/pack
 # Real programs that are attached as hosts; omp takes 1.5 GB.
 HOSTS   ?= pi omp servers
 
-.PHONY: demo run build test conformance killswitch ci torture bench lint darwin fuzz deps hosts clean app dist identity app-check codesign notarize dmg
+.PHONY: demo run build test conformance mac-check killswitch ci torture bench lint darwin fuzz deps hosts clean app dist identity app-check codesign notarize dmg
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -56,6 +56,10 @@ ci: lint darwin test hosts ## what must be green before anything lands
 
 torture: deps ## 1,000 hand-backs at random moments and ten clients at once (short versions are part of test)
 	$(GO) run ./packaging/torture
+
+mac-check: deps ## the macOS sources: against Apple's headers, and run over a stand-in for the frameworks
+	$(GO) test -count=1 -v -run 'TestOurs|TestPlantedFaults|TestBinary' ./packaging/sdkcheck | grep -v '^=== RUN'
+	packaging/standin/test.sh
 
 bench: deps ## the figures of the README, as ratios measured in one run
 	$(GO) run ./packaging/bench

@@ -4,5 +4,9 @@ package main
 import "os"
 
 func main() {
-	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}))
+	code := exitFailed
+	onFirstThread(func() {
+		code = run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv})
+	})
+	os.Exit(code)
 }

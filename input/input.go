@@ -147,6 +147,16 @@ var (
 	ErrNoKey = errors.New("no such key here")
 	// ErrPermission: the platform drops our events until a person grants it.
 	ErrPermission = errors.New("permission to post events is missing")
+	// ErrLocked, ErrLoginWindow and ErrAsleep: what is posted would go to a lock
+	// screen or a login window, or only wake the display.
+	ErrLocked      = errors.New("the screen is locked")
+	ErrLoginWindow = errors.New("the login window is showing")
+	ErrAsleep      = errors.New("the display is asleep")
+	// ErrSecureInput: a program reads the keyboard securely, as password fields do.
+	ErrSecureInput = errors.New("secure keyboard input is on")
+	// ErrNoPointer: this driver acts at places, and moves no pointer that could be
+	// read back.
+	ErrNoPointer = errors.New("there is no pointer to read back")
 	// ErrGone: the display or its server went away.
 	ErrGone = errors.New("the display is gone")
 )

@@ -16,11 +16,15 @@ import (
 	"drawbridge/input/recorder"
 )
 
+// onFirstThread runs the tests; where a platform wants its main loop to run on
+// the first thread meanwhile, another function.
+var onFirstThread = func(run func() int) int { return run() }
+
 // TestMain runs the child of TestKilledMidDrag: it drags forever.
 func TestMain(m *testing.M) {
 	path := os.Getenv("DRAWBRIDGE_TEST_DRAG")
 	if path == "" {
-		os.Exit(m.Run())
+		os.Exit(onFirstThread(m.Run))
 	}
 	j, err := input.OpenJournal(path)
 	if err != nil {

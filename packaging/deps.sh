@@ -15,6 +15,7 @@ have xdotool xdotool
 have xprop x11-utils
 have xmodmap x11-xserver-utils
 have scrot scrot
+have setxkbmap x11-xkb-utils
 have dbus-daemon dbus
 have git git
 have xfce4-panel xfce4-panel
@@ -27,6 +28,9 @@ have unzip unzip
 have npm npm
 [ -d /usr/share/fonts/truetype/dejavu ] || need="$need fonts-dejavu-core"
 [ -e /usr/include/stdlib.h ] || need="$need libc6-dev"
+[ -e /usr/include/X11/extensions/XTest.h ] || need="$need libxtst-dev libx11-dev"
+echo "@interface A @end" | gcc -x objective-c -fsyntax-only - 2>/dev/null || need="$need gobjc"
+have gnustep-config libgnustep-base-dev
 [ -n "$need" ] || exit 0
 sudo=""
 if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi

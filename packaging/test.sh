@@ -10,3 +10,4 @@ fi
 "$go" test $race -timeout 15m ./...
 # The library under the tray has races of its own; what runs it is left out above.
 [ -z "$race" ] || "$go" test -timeout 5m -run SNI ./ui
+packaging/standin/test.sh

@@ -51,10 +51,21 @@ type Desk struct {
 	// Awake keeps the display on until release, which is called once. nil: it
 	// needs no keeping.
 	Awake func(ctx context.Context) (release func())
+	// Can says what the backend is able to do; nil: everything.
+	Can *Can
 	// Permissions probes what the platform grants, by name. It never prompts.
 	Permissions func(ctx context.Context) map[string]Permission
 	// Close ends what the desktop started. Input and Source are closed by it.
 	Close func() error
+}
+
+// Can is what a backend of few abilities is able to do. Anything else is refused
+// before a batch begins.
+type Can struct {
+	Actions     []ActionType
+	PlainClicks bool // only with the left button, and no keys held
+	ASCII       bool // text of printable ASCII, newlines and tabs only
+	MainDisplay bool // only on the main display
 }
 
 // Permission is a platform's answer about one grant.

@@ -396,6 +396,9 @@ func (r *run) readBack(ctx context.Context, e *Entry) error {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTime)
 	defer cancel()
 	got, err := r.tool.desk.Input.Pointer(own)
+	if errors.Is(err, input.ErrNoPointer) {
+		return nil
+	}
 	near := misplacedBy
 	if r.tool.desk.Person != nil {
 		near = input.DriftPoints
@@ -455,6 +458,10 @@ func reasonOf(ctx context.Context, err error) (stop.Reason, string) {
 		{capture.ErrLocked, stop.Locked, "a person must unlock it"},
 		{capture.ErrLoginWindow, stop.LoginWindow, "a person must log in"},
 		{capture.ErrAsleep, stop.Asleep, "wake it up first"},
+		{input.ErrLocked, stop.Locked, "a person must unlock it"},
+		{input.ErrLoginWindow, stop.LoginWindow, "a person must log in"},
+		{input.ErrAsleep, stop.Asleep, "wake it up first"},
+		{input.ErrSecureInput, stop.SecureInput, "nothing is typed into a password prompt: a person must finish or close it"},
 		{capture.ErrDisplayChanged, stop.StalePicture, "take a new screenshot"},
 		{capture.ErrGone, stop.Err, "a person must start the desktop and then the agent again"},
 		{input.ErrGone, stop.Err, "a person must start the desktop and then the agent again"},

@@ -130,7 +130,7 @@ func (t *Tool) Tools(client string) []bridge.Tool {
 	if !cfg.Enabled {
 		return nil
 	}
-	d, err := definition(allowed(cfg, t.limits(client)), cfg.MaxActionsPerCall)
+	d, err := definition(t.allowed(cfg, t.limits(client)), cfg.MaxActionsPerCall)
 	if err != nil {
 		t.log.Error().Err(err).Msg("the definition of the computer tool")
 		return nil
@@ -138,14 +138,15 @@ func (t *Tool) Tools(client string) []bridge.Tool {
 	return []bridge.Tool{{Name: "computer", Definition: d}}
 }
 
-// allowed is what both the configuration and the client's limits allow, in the
-// vocabulary's order.
-func allowed(cfg *Config, l Limits) []ActionType {
+// allowed is what the configuration and the client's limits allow and the
+// backend is able to do, in the vocabulary's order.
+func (t *Tool) allowed(cfg *Config, l Limits) []ActionType {
 	list := []ActionType{}
-	for _, t := range ActionTypes {
-		if (cfg.AllowedActions == nil || slices.Contains(cfg.AllowedActions, t)) &&
-			(l.AllowedActions == nil || slices.Contains(l.AllowedActions, t)) {
-			list = append(list, t)
+	for _, a := range ActionTypes {
+		if (cfg.AllowedActions == nil || slices.Contains(cfg.AllowedActions, a)) &&
+			(l.AllowedActions == nil || slices.Contains(l.AllowedActions, a)) &&
+			(t.desk.Can == nil || slices.Contains(t.desk.Can.Actions, a)) {
+			list = append(list, a)
 		}
 	}
 	return list
@@ -163,13 +164,16 @@ func (t *Tool) Prepare(ctx context.Context, c *bridge.Call) (*bridge.Prepared, *
 			"If its model does read them, a person can say so with: drawbridge client add %s --images=yes. "+
 			"To run without pictures being read, set computer.require_image_capable_model to false in the configuration.", c.Caller.Client, c.Caller.Client))
 	}
-	b, err := decode(c.Arguments, decodeLimits{maxActions: cfg.MaxActionsPerCall, allowed: allowed(cfg, limits)})
+	b, err := decode(c.Arguments, decodeLimits{maxActions: cfg.MaxActionsPerCall, allowed: t.allowed(cfg, limits)})
 	if err != nil {
 		return nil, refusal(err.Error())
 	}
 	display := cfg.Display
 	if limits.Display != nil {
 		display = *limits.Display
+	}
+	if err := t.desk.Can.check(b, display); err != nil {
+		return nil, refusal(fmt.Sprintf("nothing was run: %v (the %s backend cannot do it)", err, t.desk.Backend))
 	}
 	var geo *geometry
 	if first := b.firstTarget(); first >= 0 {

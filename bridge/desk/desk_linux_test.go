@@ -1,3 +1,5 @@
+//go:build !standin
+
 package desk
 
 import (

@@ -50,8 +50,10 @@ var _ Gestures = (*input.Hand)(nil)
 
 // Report is what was found. As JSON it is what `doctor --json` prints.
 type Report struct {
-	Platform    string                  `json:"platform"` // linux/amd64
-	Binary      string                  `json:"binary"`   // the program that needs the grants
+	Platform    string                  `json:"platform"`            // linux/amd64
+	Binary      string                  `json:"binary"`              // the program that needs the grants
+	Bundle      string                  `json:"bundle,omitempty"`    // on macOS: the app that it lies in, which holds the grants
+	Signature   string                  `json:"signature,omitempty"` // on macOS: the identifier that the grants are tied to
 	Backend     string                  `json:"backend"`
 	Reason      string                  `json:"reason"` // why this backend; empty when it was named
 	Displays    []computer.DisplayShape `json:"displays"`
@@ -97,6 +99,14 @@ func Run(ctx context.Context, o Options) Report {
 	}
 	if exe, err := os.Executable(); err == nil {
 		r.Binary = exe
+		if runtime.GOOS == "darwin" {
+			home, _ := os.UserHomeDir() // without one nothing lies in its Downloads
+			id := identity{exe: exe, home: home, parent: os.Getppid(), codesign: codesign}
+			var warnings []string
+			r.Bundle = id.bundle()
+			r.Signature, warnings = id.inspect(ctx)
+			r.Warnings = append(r.Warnings, warnings...)
+		}
 	}
 	r.permissions(ctx, d)
 	displays, err := d.Source.Displays(ctx)
@@ -153,20 +163,20 @@ var grants = map[string]struct {
 }{
 	computer.PermAccessibility: {
 		"moving the pointer, clicking, scrolling and typing",
-		func(backend string) string { return how(backend, "Accessibility") },
+		func(backend string) string { return how(backend, computer.PermAccessibility) },
 	},
 	computer.PermScreenRecording: {
 		"pictures of the screen",
-		func(backend string) string { return how(backend, "Screen & System Audio Recording") },
+		func(backend string) string { return how(backend, computer.PermScreenRecording) },
 	},
 }
 
-func how(backend, pane string) string {
+func how(backend, permission string) string {
 	switch {
 	case backend == "simulated":
 		return "the simulated desktop was told to withhold it or not; nothing has to be granted on this machine"
 	case runtime.GOOS == "darwin":
-		return "System Settings, Privacy & Security, " + pane + ": switch Drawbridge on, then start it again"
+		return howOnMac(permission)
 	}
 	return "X11 asks nobody: whoever may connect to the display has it"
 }

@@ -22,6 +22,12 @@ func (r Report) Write(w io.Writer) error {
 
 	line("", "platform", "%s", r.Platform)
 	line("", "program", "%s", r.Binary)
+	if r.Bundle != "" {
+		line("", "bundle", "%s", r.Bundle)
+	}
+	if r.Signature != "" {
+		line("", "signature", "%s", r.Signature)
+	}
 	backend := r.Backend
 	if r.Reason != "" {
 		backend += " (" + r.Reason + ")"

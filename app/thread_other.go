@@ -1,0 +1,5 @@
+//go:build !darwin && !standin
+
+package main
+
+func onFirstThread(f func()) { f() }

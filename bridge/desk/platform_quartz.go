@@ -1,0 +1,90 @@
+//go:build darwin || standin
+
+package desk
+
+import (
+	"context"
+	"errors"
+
+	"drawbridge/bridge/computer"
+	"drawbridge/capture"
+	"drawbridge/input"
+)
+
+var thisPlatform = platform{
+	display:     func(Options) (string, error) { return "macOS's own", nil },
+	native:      openQuartz,
+	applescript: openAppleScript,
+	installed:   func() error { return errors.New("a virtual desktop exists only on Linux") },
+	simulated:   openSimulated,
+}
+
+// openQuartz opens the person's desktop by macOS's own frameworks.
+func openQuartz(_ context.Context, o Options, _ string) (*computer.Desk, error) {
+	source, err := capture.OpenQuartz(capture.QuartzOptions{Way: o.Capture})
+	if err != nil {
+		return nil, err
+	}
+	driver, err := input.OpenQuartz()
+	if err != nil {
+		source.Close()
+		return nil, err
+	}
+	return quartzDesk(driver, source), nil
+}
+
+// openAppleScript drives the desktop by System Events, and looks at it by
+// Apple's command.
+func openAppleScript(_ context.Context, o Options) (*computer.Desk, error) {
+	if o.Capture == capture.QuartzNative {
+		return nil, errors.New("it takes pictures by screencapture; set capture to auto or screencapture")
+	}
+	source, err := capture.OpenQuartz(capture.QuartzOptions{Way: capture.QuartzScreencapture})
+	if err != nil {
+		return nil, err
+	}
+	driver, err := input.OpenAppleScript()
+	if err != nil {
+		source.Close()
+		return nil, err
+	}
+	d := quartzDesk(driver, source)
+	d.Can = &computer.Can{
+		Actions:     []computer.ActionType{computer.Screenshot, computer.Click, computer.Keypress, computer.Type, computer.Wait},
+		PlainClicks: true, ASCII: true, MainDisplay: true,
+	}
+	d.Permissions = scriptPermissions
+	return d, nil
+}
+
+func quartzDesk(driver input.Driver, source capture.Source) *computer.Desk {
+	return &computer.Desk{
+		Input: driver, Source: source, Permissions: quartzPermissions,
+		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
+	}
+}
+
+// scriptPermissions leaves open what System Events may do: macOS tells it with
+// each script, and not before.
+func scriptPermissions(context.Context) map[string]computer.Permission {
+	return map[string]computer.Permission{
+		computer.PermAccessibility:   computer.Unknown,
+		computer.PermScreenRecording: grant(capture.QuartzMayRecord()),
+	}
+}
+
+// quartzPermissions asks macOS. It never prompts: that is for a person who wants
+// to be asked.
+func quartzPermissions(context.Context) map[string]computer.Permission {
+	return map[string]computer.Permission{
+		computer.PermAccessibility:   grant(input.QuartzMayPost()),
+		computer.PermScreenRecording: grant(capture.QuartzMayRecord()),
+	}
+}
+
+func grant(given bool) computer.Permission {
+	if given {
+		return computer.Granted
+	}
+	return computer.Missing
+}

@@ -1,0 +1,3 @@
+package quartz
+
+const root = ""

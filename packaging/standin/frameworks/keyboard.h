@@ -1,0 +1,6 @@
+#ifndef KEYBOARD_H
+#define KEYBOARD_H
+#include <stdbool.h>
+int standin_keycode(int code); /* X's, for a virtual key code; 0 for none */
+bool standin_on_main(void);
+#endif

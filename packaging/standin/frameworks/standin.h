@@ -1,0 +1,51 @@
+/* What the parts of the stand-in share. */
+#ifndef STANDIN_H
+#define STANDIN_H
+#include <X11/Xlib.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define API __attribute__((visibility("default")))
+
+/* control.c: settings by name, a log of what was posted, the X display. */
+struct display {
+	uint32_t id;
+	double x, y, w, h; /* bounds in points */
+	double scale;      /* pixels a point */
+	int px, py;        /* of its top left pixel on the X display */
+};
+struct settings {
+	bool trusted;      /* trusted=0: Accessibility is withheld */
+	bool post;         /* post=0: posting events is withheld */
+	bool screen;       /* screen=0: Screen Recording is withheld */
+	bool graphic;      /* graphic=0: no login session */
+	bool console;      /* console=0: another user's session is on the screen */
+	bool locked, asleep;
+	int secure;        /* pid of who reads the keyboard securely */
+	bool deaf;         /* deaf=1: the suppression settings do not stick */
+	char source[128];  /* the input source's id */
+	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
+	struct display displays[8];
+	int n;
+};
+extern struct settings standin;
+extern pthread_mutex_t standin_lock; /* guards settings, the log and the X display */
+Display *standin_x(void);            /* NULL where there is none; hold the lock */
+void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+struct display *standin_display(uint32_t id);
+struct display *standin_at(double x, double y); /* the nearest one */
+
+/* foundation.c: objects with a kind and a count. */
+enum kind { KIND_STRING = 1, KIND_NUMBER, KIND_BOOLEAN, KIND_DICTIONARY, KIND_DATA, KIND_ARRAY, KIND_SOURCE, KIND_EVENT, KIND_INPUT, KIND_MODE, KIND_IMAGE, KIND_CONTEXT, KIND_OTHER };
+struct object { int kind; int refs; };
+void *standin_new(int kind, unsigned long size);
+const void *standin_string(const char *s); /* a constant, kept for ever */
+const char *standin_chars(const void *string);
+void *standin_windows(void); /* a list of windows, */
+void standin_window(void *list, const char *owner, const char *name, int layer, double x, double y, double w, double h);
+
+/* displays.c: the picture of a display. */
+struct image { struct object o; unsigned long w, h; unsigned char *pixels; }; /* BGRX */
+struct image *standin_grab(struct display *d, double x, double y, double w, double h, unsigned long pw, unsigned long ph);
+#endif

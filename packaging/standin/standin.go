@@ -1,0 +1,99 @@
+//go:build standin
+
+// Package standin stands in for macOS's frameworks on Linux, so that the source
+// that ships for macOS is run by tests: posted events land on a real X display,
+// pictures come from it, and every grant can be withheld.
+//
+// The frameworks are C, built by build.sh. Each says at its head which header or
+// report its signs, units and failures are taken from. What has no such source
+// is not played: it is listed in the README as not yet seen on a Mac.
+package standin
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/ebitengine/purego"
+)
+
+// Desk is the one desktop of the stand-in; it is the process's.
+type Desk struct{ log string }
+
+var set func(name, value string) int32
+
+var load = sync.OnceValue(func() error {
+	root := os.Getenv("DRAWBRIDGE_STANDIN")
+	if root == "" {
+		return errors.New("the stand-in is not built: run packaging/standin/test.sh, which sets DRAWBRIDGE_STANDIN")
+	}
+	lib, err := purego.Dlopen(filepath.Join(root, "lib", "libstandin.so"), purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	if err != nil {
+		return fmt.Errorf("load the stand-in: %w", err)
+	}
+	purego.RegisterLibFunc(&set, lib, "standin_set")
+	return nil
+})
+
+// Open puts the desktop of the stand-in onto an X display, whose cookie is in
+// the file xauthority, with everything granted and the US layout. displays are
+// as in [Desk.Set]. What is posted is noted in the file log.
+func Open(display, xauthority, displays, log string) (*Desk, error) {
+	if err := load(); err != nil {
+		return nil, err
+	}
+	d := &Desk{log: log}
+	for _, s := range [][2]string{
+		{"xauthority", xauthority}, {"x", display}, {"displays", displays}, {"log", log},
+		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
+		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"sck", "ok"},
+	} {
+		if err := d.Set(s[0], s[1]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// Set changes one thing:
+//
+//	displays   "id:x,y,w,h,scale,px,py …": bounds in points, pixels a point, and
+//	           the place of the top left pixel on the X display; the main one first
+//	trusted, post, screen   0 withholds Accessibility, event posting, Screen Recording
+//	graphic    0: there is no login session; console 0: it is not on the screen
+//	locked, asleep          1: the session is locked, the display sleeps
+//	secure     the process that reads the keyboard securely, 0 for none
+//	deaf       1: what is set of an event source does not stick
+//	source     the input source's id: a layout, or an input method
+//	sck        ScreenCaptureKit: ok, error:CODE, never, late:MS, absent
+func (d *Desk) Set(name, value string) error {
+	if set(name, value) == 0 {
+		return fmt.Errorf("the stand-in has no setting %s=%s", name, value)
+	}
+	return nil
+}
+
+// Posted returns what was posted since the last call, an event a line: what it
+// is, its flags and tag, and, for an event that a Mac would not deliver as it
+// was meant, why: " dropped", " blocked", " not-dragged", " no-deltas", …
+func (d *Desk) Posted() ([]string, error) {
+	b, err := os.ReadFile(d.log)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Truncate(d.log, 0); err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' }), nil
+}
+
+// Log is the file of what was posted.
+func (d *Desk) Log() string { return d.log }
+
+// Close lets go of the X display.
+func (d *Desk) Close() error {
+	return errors.Join(d.Set("x", ""), d.Set("log", ""))
+}

@@ -1,0 +1,177 @@
+//go:build standin
+
+package standin
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ebitengine/purego"
+
+	"drawbridge/input/virtual"
+	"drawbridge/internal/quartz"
+)
+
+// api are functions of the stand-in, to be called the wrong way.
+type api struct {
+	source    func(state int32) uintptr
+	interval  func(source uintptr, seconds float64)
+	filter    func(source uintptr, filter, state uint32)
+	mouse     func(source uintptr, kind uint32, at quartz.CGPoint, button uint32) uintptr
+	keyboard  func(source uintptr, key uint16, down bool) uintptr
+	wheel     func(source uintptr, units, n uint32, a, b, c int32) uintptr
+	text      func(event uintptr, n uint, units *uint16)
+	kind      func(event uintptr, kind uint32)
+	flags     func(event uintptr, flags uint64)
+	field     func(event uintptr, field uint32, v int64)
+	post      func(tap uint32, event uintptr)
+	keyState  func(state int32, key uint16) bool
+	bitmap    func(data *byte, w, h, bits, row uint, space uintptr, info uint32) uintptr
+	translate func(layout string, code, action uint16, mods, kind, options uint32, dead *uint32, most uint, n *uint, out *uint16) int32
+}
+
+func open(t *testing.T) (*Desk, *api) {
+	t.Helper()
+	if err := virtual.Available(); err != nil {
+		t.Skip(err)
+	}
+	v, err := virtual.Start(context.Background(), virtual.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	var cookie string
+	for _, e := range v.Env() {
+		if value, ok := strings.CutPrefix(e, "XAUTHORITY="); ok {
+			cookie = value
+		}
+	}
+	d, err := Open(v.Display(), cookie, "1:0,0,1280,800,1,0,0", filepath.Join(t.TempDir(), "posted"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	a := new(api)
+	for symbol, f := range map[string]any{
+		"CGEventSourceCreate": &a.source, "CGEventSourceSetLocalEventsSuppressionInterval": &a.interval,
+		"CGEventSourceSetLocalEventsFilterDuringSuppressionState": &a.filter,
+		"CGEventCreateMouseEvent":                                 &a.mouse, "CGEventCreateKeyboardEvent": &a.keyboard, "CGEventCreateScrollWheelEvent2": &a.wheel,
+		"CGEventKeyboardSetUnicodeString": &a.text, "CGEventSetType": &a.kind, "CGEventSetFlags": &a.flags, "CGEventSetIntegerValueField": &a.field,
+		"CGEventPost": &a.post, "CGEventSourceKeyState": &a.keyState, "CGBitmapContextCreate": &a.bitmap, "UCKeyTranslate": &a.translate,
+	} {
+		purego.RegisterLibFunc(f, purego.RTLD_DEFAULT, symbol)
+	}
+	return d, a
+}
+
+// TestFaultsAreSeen posts each sequence as it was reported not to work.
+func TestFaultsAreSeen(t *testing.T) {
+	d, a := open(t)
+	s := a.source(-1)
+	a.interval(s, 0)
+	a.filter(s, 7, 0)
+	mouse := func(kind uint32, x float64, fields ...int64) {
+		e := a.mouse(s, kind, quartz.CGPoint{X: x, Y: 100}, 0)
+		for i := 0; i < len(fields); i += 2 {
+			a.field(e, uint32(fields[i]), fields[i+1])
+		}
+		a.post(0, e)
+	}
+	key := func(code uint16, down bool, flags uint64, kind uint32, units ...uint16) {
+		e := a.keyboard(s, code, down)
+		if kind != 0 {
+			a.kind(e, kind)
+		}
+		if len(units) > 0 {
+			a.text(e, uint(len(units)), &units[0])
+		}
+		a.flags(e, flags)
+		a.post(0, e)
+	}
+	set := func(name, value string) {
+		if err := d.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		do   func()
+		want []string // how the lines end
+	}{
+		{"a motion while a button is down", func() { mouse(1, 50); mouse(5, 80, 4, 30); mouse(2, 50) }, []string{"tag=0", " not-dragged", "tag=0"}},
+		{"a drag without deltas", func() { mouse(1, 50); mouse(6, 80); mouse(2, 50) }, []string{"tag=0", " no-deltas", "tag=0"}},
+		{"a drag of nothing", func() { mouse(6, 80, 4, 30) }, []string{" nothing-held"}},
+		{"a modifier as a key", func() { key(55, true, 0x100000, 0); key(55, false, 0, 0) }, []string{" no-change-of-flags", " no-change-of-flags"}},
+		{"a modifier as a change of flags", func() { key(55, true, 0x100000, 12); key(55, false, 0, 12) }, []string{"flags=100000 tag=0", "flags=0 tag=0"}},
+		{"Accessibility withheld", func() { set("trusted", "0"); mouse(5, 50); set("trusted", "1") }, []string{" dropped"}},
+		{"posting withheld", func() { set("post", "0"); mouse(5, 50); set("post", "1") }, []string{" dropped"}},
+		{"a locked session", func() { set("locked", "1"); mouse(5, 50); set("locked", "0") }, []string{" to-the-login-window"}},
+		{"secure input", func() { set("secure", "1"); key(0, true, 0, 0); mouse(5, 50); set("secure", "0") }, []string{" blocked", "tag=0"}},
+		{"a source as it is made", func() { s0 := s; s = a.source(-1); mouse(5, 51); s = s0 }, []string{" suppresses"}},
+		{"no source", func() { s0 := s; s = 0; mouse(5, 52); s = s0 }, []string{" suppresses"}},
+		{"a string of 30 units", func() { key(0, true, 0, 0, slices.Repeat([]uint16{'x'}, 30)...) }, []string{"units=20 flags=0 tag=0"}},
+		{"a string on the release", func() { key(0, true, 0, 0, 'x'); key(0, false, 0, 0, 'x') }, []string{"key-down 0 units=1 flags=0 tag=0", "key-up 0 units=1 flags=0 tag=0"}},
+	} {
+		if _, err := d.Posted(); err != nil {
+			t.Fatal(err)
+		}
+		c.do()
+		got, err := d.Posted()
+		if err != nil || len(got) != len(c.want) {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+			continue
+		}
+		for i, w := range c.want {
+			if !strings.HasSuffix(got[i], w) {
+				t.Errorf("%s: %q, want …%q", c.name, got[i], w)
+			}
+		}
+	}
+	// What was dropped has not been pressed.
+	set("trusted", "0")
+	key(0, true, 0, 0)
+	set("trusted", "1")
+	if a.keyState(0, 0) {
+		t.Error("a key that was dropped is down")
+	}
+	key(0, true, 0, 0)
+	if !a.keyState(0, 0) || a.keyState(1, 0) {
+		t.Error("a posted key is not down in the session, or is in the hardware")
+	}
+	key(0, false, 0, 0)
+	if a.wheel(s, 7, 1, 0, 0, 0) != 0 || a.source(9) != 0 {
+		t.Error("an event of no unit or a source of no state was made")
+	}
+	var pix [64]byte
+	if a.bitmap(&pix[0], 4, 4, 8, 16, 1, 6) != 0 {
+		t.Error("a bitmap was made in an order of bytes that ours is not")
+	}
+}
+
+func TestTranslate(t *testing.T) {
+	_, a := open(t)
+	for _, c := range []struct {
+		code uint16
+		mods uint32
+		want string
+	}{{0, 0, "a"}, {0, 2, "A"}, {0, 1, "a"}, {18, 2, "!"}, {44, 0, "/"}, {10, 0, ""}, {126, 0, ""}} {
+		var dead uint32
+		var n uint
+		var out [4]uint16
+		if st := a.translate("com.apple.keylayout.US", c.code, 0, c.mods, 40, 1, &dead, 4, &n, &out[0]); st != 0 || dead != 0 || n != uint(len(c.want)) || n == 1 && string(rune(out[0])) != c.want {
+			t.Errorf("%d/%d: %d %v, want %q", c.code, c.mods, n, out[:n], c.want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	d, _ := open(t)
+	for _, s := range [][2]string{{"nonsense", "1"}, {"displays", "1:0,0"}, {"displays", ""}, {"x", ":99999"}, {"log", "/no/such/place"}} {
+		if err := d.Set(s[0], s[1]); err == nil {
+			t.Errorf("%s=%s is a setting", s[0], s[1])
+		}
+	}
+}

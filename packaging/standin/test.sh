@@ -1,0 +1,38 @@
+#!/bin/sh
+# Runs the macOS sources on Linux, over the stand-in for Apple's frameworks.
+set -eu
+cd "$(dirname "$0")/../.."
+go=${GO:-go}
+if [ "$(uname -s)" != Linux ]; then
+	echo "standin: it needs Linux; skipped"
+	exit 0
+fi
+missing=""
+command -v gcc >/dev/null 2>&1 || missing="$missing gcc"
+[ -e /usr/include/X11/extensions/XTest.h ] || missing="$missing libxtst-dev"
+command -v gnustep-config >/dev/null 2>&1 || missing="$missing libgnustep-base-dev"
+echo '@interface A @end' | gcc -x objective-c -fsyntax-only - 2>/dev/null || missing="$missing gobjc"
+if [ -n "$missing" ]; then
+	echo "standin: the macOS sources are not run, these packages are missing:$missing"
+	exit 0
+fi
+out=build/standin
+packaging/standin/build.sh "$out"
+DRAWBRIDGE_STANDIN=$(cd "$out" && pwd)
+export DRAWBRIDGE_STANDIN
+tags="-tags standin -modfile $out/go.mod"
+packages="./input ./capture ./bridge/desk ./internal/quartz ./packaging/standin"
+# shellcheck disable=SC2086
+"$go" vet $tags $packages
+# shellcheck disable=SC2086
+"$go" test $tags -race -count=1 -timeout 10m -run 'Quartz|ReadLayout|Faults|Translate|Settings' -coverprofile "$out/cover" \
+	-coverpkg=drawbridge/input,drawbridge/capture,drawbridge/internal/quartz,drawbridge/internal/cocoa,drawbridge/bridge/desk $packages
+# A library that ends the process with 0 leaves no profile, and none is not enough.
+awk '/(quartz|applescript)_[a-z]*\.go:|internal\/(quartz|cocoa)\// {
+	key = $1; n[key] = $2; if ($3 > 0) hit[key] = 1
+} END {
+	for (k in n) { all += n[k]; if (hit[k]) done += n[k] }
+	if (!all) { print "darwin coverage: nothing was run"; exit 1 }
+	printf "darwin coverage %.1f %% of %d statements\n", 100 * done / all, all
+	exit done / all < 0.9
+}' "$out/cover"
