@@ -15,6 +15,7 @@ import (
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/hostllm"
 	"drawbridge/bridge/stop"
 	"drawbridge/bridge/token"
 	"drawbridge/ui"
@@ -91,7 +92,27 @@ func (a *agent) openSurfaces(ctx context.Context) {
 			}
 		}
 	})
+	s.ended.Go(func() { s.watchModels(ctx) })
 	a.onClose("tray and notifications", func() error { s.ended.Wait(); return nil })
+}
+
+// watchModels shows changes of the model switch, and tells the person once when
+// it begins to refuse.
+func (s *surfaces) watchModels(ctx context.Context) {
+	var told *hostllm.Refusal
+	for {
+		_, changed := s.models.Watch()
+		s.pulse.Touch()
+		if first := s.models.FirstRefusal(); first != nil && first != told {
+			s.Tell("Models are off, and a request was refused: " + first.String())
+			told = first
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // State is a snapshot of everything that the surfaces show.
@@ -102,7 +123,7 @@ func (s *surfaces) Changed() <-chan struct{} { return s.pulse.Wait() }
 
 func (a *agent) uiState() ui.State {
 	st := a.server.Status()
-	v := ui.State{Version: st.Version, Backend: st.Backend, Permissions: st.Permissions, Warnings: st.Warnings}
+	v := ui.State{Version: st.Version, Backend: st.Backend, Models: st.HostLLM, Permissions: st.Permissions, Warnings: st.Warnings}
 	v.PausedBy, v.Paused = a.gate.Paused()
 	now := time.Now()
 	for _, p := range a.gate.List() {
@@ -147,6 +168,10 @@ func (s *surfaces) Do(v ui.Verb, arg string) error {
 		s.pauseAll("the tray")
 	case ui.VerbResume:
 		return s.gate.OfferResume()
+	case ui.VerbNoModels:
+		return s.models.Deny("the tray")
+	case ui.VerbModels:
+		s.ended.Go(func() { s.tried(s.models.Allow(s.ctx, "the tray")) })
 	case ui.VerbActivity:
 		return s.openActivity()
 	case ui.VerbCopy:

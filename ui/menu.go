@@ -14,12 +14,14 @@ type Verb string
 
 // The verbs of the menu.
 const (
-	VerbAnswer   Verb = "answer"   // Action.Prompt with Action.Answer
-	VerbStop     Verb = "stop"     // every call that runs or waits
-	VerbPause    Verb = "pause"    // everything
-	VerbResume   Verb = "resume"   // asks the person, in a prompt of its own
-	VerbActivity Verb = "activity" // open the page
-	VerbCopy     Verb = "copy"     // the configuration for Action.Arg, a kind of client
+	VerbAnswer   Verb = "answer"    // Action.Prompt with Action.Answer
+	VerbStop     Verb = "stop"      // every call that runs or waits
+	VerbPause    Verb = "pause"     // everything
+	VerbResume   Verb = "resume"    // asks the person, in a prompt of its own
+	VerbNoModels Verb = "no_models" // no model request of a host leaves
+	VerbModels   Verb = "models"    // asks the person, in a prompt of its own
+	VerbActivity Verb = "activity"  // open the page
+	VerbCopy     Verb = "copy"      // the configuration for Action.Arg, a kind of client
 	VerbDoctor   Verb = "doctor"
 	VerbQuit     Verb = "quit"
 )
@@ -86,6 +88,7 @@ func BuildMenu(s State) Menu {
 		}},
 		{Name: "clients", Line: true, Room: 1, SubRoom: mostListed + 1, Items: []Item{clients(s.Clients)}},
 		{Name: "hosts", Room: 1, SubRoom: mostListed + 1, Items: hosts(s.Hosts)},
+		{Name: "models", Room: 1, Items: models(s.Models)},
 		{Name: "warnings", Room: 1, SubRoom: mostListed + 1, Items: warnings(s.Warnings)},
 		{Name: "open", Line: true, Room: 1, Items: []Item{{Key: "activity", Label: "Open activity", Action: Action{Verb: VerbActivity}}}},
 		{Name: "copy", Room: 1, SubRoom: len(ClientKinds), Items: []Item{copies()}},
@@ -103,6 +106,16 @@ func prompts(all []Prompt) []Item {
 		items = append(items, Item{Key: p.ID, Label: promptLabel(&p), Sub: answers(&p)})
 	}
 	return items
+}
+
+func models(mode string) []Item {
+	switch mode {
+	case "allow":
+		return []Item{{Key: "no_models", Label: "Switch hosts' models off", Action: Action{Verb: VerbNoModels}}}
+	case "deny":
+		return []Item{{Key: "models", Label: "Let hosts call their models…", Action: Action{Verb: VerbModels}}}
+	}
+	return nil
 }
 
 func more(n int) []Item {

@@ -46,9 +46,11 @@ func states() map[string]State {
 		"asking": {Version: "1.2.3", Hosts: []Host{{Name: "omp", Kind: "attached", State: "ready", Tools: 12, Asking: "run tests?"}}},
 		"accept": {Version: "1.2.3", Pending: []Prompt{{ID: "a-4", Kind: gate.AskAccept, Left: 90 * time.Second,
 			Items: []string{"new rule in the rules file: {tool: \"*\", then: allow}", "client x may use every action"}}}},
-		"page":  {Version: "1.2.3", Pending: []Prompt{{ID: "a-5", Kind: gate.AskPage, Choices: []string{"17", "42", "80"}, Left: time.Minute}}},
-		"many":  many,
-		"nasty": {Version: "1.2.3", Pending: []Prompt{call("a-6", "evil\u202e\n", "_rm\x1b[2J", `{"`+strings.Repeat("k", 300)+`":"\u202ehidden\u0007","b":[1,2,3,4,5,6,7,8,9,10,11,12]}`, true, "")}},
+		"page":      {Version: "1.2.3", Pending: []Prompt{{ID: "a-5", Kind: gate.AskPage, Choices: []string{"17", "42", "80"}, Left: time.Minute}}},
+		"models":    {Version: "1.2.3", Models: "allow"},
+		"no_models": {Version: "1.2.3", Models: "deny"},
+		"many":      many,
+		"nasty":     {Version: "1.2.3", Pending: []Prompt{call("a-6", "evil\u202e\n", "_rm\x1b[2J", `{"`+strings.Repeat("k", 300)+`":"\u202ehidden\u0007","b":[1,2,3,4,5,6,7,8,9,10,11,12]}`, true, "")}},
 	}
 }
 

@@ -17,6 +17,7 @@ type State struct {
 	Working     []string // clients whose calls run
 	Clients     []Client
 	Hosts       []Host
+	Models      string            // whether hosts may call their own models: allow or deny; empty: not known
 	Permissions map[string]string // as in /status
 	Warnings    []string
 }
@@ -107,6 +108,9 @@ func (s *State) Status() (Icon, string) {
 		return IconProblem, "Permission missing: " + listing(missing)
 	case len(s.Working) > 0:
 		return IconWorking, "Working for " + listing(s.Working)
+	}
+	if s.Models == "deny" {
+		return IconReady, "Ready, hosts' models are off"
 	}
 	return IconReady, "Ready"
 }

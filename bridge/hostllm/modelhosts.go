@@ -1,11 +1,8 @@
 package hostllm
 
-// ModelHostsDate is when the built-in list was last gone through.
-const ModelHostsDate = "2026-11-30"
-
 // modelHosts are the known places where models answer. More can be named in the
 // configuration. Only names that serve models stand here: refusing a vendor's
-// whole domain would break logins and downloads.
+// whole domain would break logins and downloads. Last gone through on 2026-11-30.
 var modelHosts = []string{
 	// Anthropic
 	"api.anthropic.com", "*.api.anthropic.com",

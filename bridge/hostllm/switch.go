@@ -108,8 +108,13 @@ func (s *Switch) Watch() (State, <-chan struct{}) {
 	return s.state, s.changed
 }
 
-// ModelHosts returns the patterns of the known model hosts.
-func (s *Switch) ModelHosts() []string { return s.hosts }
+// FirstRefusal returns the first request that was refused since models were
+// denied, the same one each time; nil: none was. Watch tells when there is one.
+func (s *Switch) FirstRefusal() *Refusal {
+	s.book.Lock()
+	defer s.book.Unlock()
+	return s.first
+}
 
 // bump tells who watches. It is called with book held.
 func (s *Switch) bump() {

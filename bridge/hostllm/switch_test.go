@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"drawbridge/bridge/gate"
 )
@@ -290,6 +289,9 @@ func TestReport(t *testing.T) {
 			t.Errorf("%s: residuals %q", id, h.Residuals)
 		}
 	}
+	if first := s.FirstRefusal(); first == nil || first.Provider != "anthropic" || s.FirstRefusal() != first {
+		t.Errorf("the first refusal is %+v", first)
+	}
 	w := strings.Join(s.Warnings(), "\n")
 	if !strings.Contains(w, "host omp, providers, to anthropic") || !strings.Contains(w, "can call theirs: bare, late") {
 		t.Errorf("warnings: %s", w)
@@ -320,11 +322,5 @@ func TestPatternsAreSaved(t *testing.T) {
 	}
 	if _, err := Open(Options{Dir: dir, Configured: Allow, ModelHosts: []string{"https://x"}, Audit: &notes{}}); err == nil {
 		t.Error("a pattern that is none was taken")
-	}
-}
-
-func TestModelHostsDate(t *testing.T) {
-	if _, err := time.Parse(time.DateOnly, ModelHostsDate); err != nil {
-		t.Error(err)
 	}
 }
