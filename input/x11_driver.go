@@ -298,7 +298,15 @@ func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
 			events = append(events, fake{kind: xproto.ButtonPress, detail: b}, fake{kind: xproto.ButtonRelease, detail: b})
 		}
 	}
-	if err := d.post(ctx, events...); err != nil {
+	if len(events) == 0 {
+		return nil
+	}
+	err = d.post(ctx, events...)
+	// Also after a cancel: what was pressed has been released, but behind a grab
+	// the server does not know it yet.
+	const wheelMask = xproto.KeyButMaskButton4 | xproto.KeyButMaskButton5
+	err = errors.Join(err, d.taken(context.WithoutCancel(ctx), func(p *xproto.QueryPointerReply) bool { return p.Mask&wheelMask == 0 }))
+	if err != nil {
 		return d.fail("scroll", err)
 	}
 	return nil

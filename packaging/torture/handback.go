@@ -83,12 +83,8 @@ func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 	if o.reason != stop.HandBack {
 		return t, fmt.Errorf("%s: stopped for %q, want a hand-back", b.name, o.reason)
 	}
-	held, err := r.down() // the answer comes after all events so far
-	if err != nil {
-		return t, err
-	}
-	if len(held) > 0 {
-		return t, fmt.Errorf("%s: still down: %s", b.name, strings.Join(held, ", "))
+	if err := r.allUp(); err != nil {
+		return t, fmt.Errorf("%s: %w", b.name, err)
 	}
 	if err := r.mark(ctx); err != nil {
 		return t, err
@@ -114,6 +110,23 @@ func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 		}
 	}
 	return t, nil
+}
+
+// upTime is what a window manager that has grabbed a press, the person's own, gets
+// to let it through.
+const upTime = 500 * time.Millisecond
+
+// allUp fails when the server still holds something for pressed.
+func (r *rig) allUp() error {
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		held, err := r.down() // the answer comes after all events so far
+		if err != nil || len(held) == 0 {
+			return err
+		}
+		if time.Since(start) > upTime {
+			return fmt.Errorf("still down: %s", strings.Join(held, ", "))
+		}
+	}
 }
 
 // act is one thing that a person does.

@@ -107,6 +107,42 @@ func TestHandBacks(t *testing.T) {
 	}
 }
 
+// The same in an editor under a window manager, which grabs presses and lets them
+// through when it has raised the window.
+func TestHandBacksInAnEditor(t *testing.T) {
+	if _, err := exec.LookPath("mousepad"); err != nil {
+		t.Skip("mousepad is missing: apt-get install mousepad")
+	}
+	r := start(t)
+	r.window.close()
+	dir := t.TempDir()
+	editor := exec.Command("mousepad", "--disable-server")
+	editor.Env = append(os.Environ(), "DISPLAY="+r.desk.Display, "XAUTHORITY="+filepath.Join(r.dir, desk.VirtualDir, "Xauthority"),
+		"GSETTINGS_BACKEND=memory", "NO_AT_BRIDGE=1", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CACHE_HOME="+dir,
+		"DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent")
+	if err := editor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { editor.Process.Kill(); editor.Wait() }()
+	namer := r.desk.Input.(input.Namer)
+	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		w, err := namer.Focused(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w != nil && w.App == "Mousepad" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the editor does not come up")
+		}
+	}
+	trials, err := r.handBacks(t.Context(), 15, uint64(time.Now().UnixNano()))
+	if err != nil {
+		t.Errorf("after %d: %v", len(trials), err)
+	}
+}
+
 func TestCrowd(t *testing.T) {
 	r := start(t)
 	n, err := r.crowd(t.Context(), 10, 3*time.Second)
