@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"sync"
 	"syscall"
 
@@ -32,7 +31,6 @@ const (
 
 const (
 	maxControl = 125       // bytes of a control frame
-	largeFrame = 16 << 20  // from here on, memory is tidied before
 	maxBacklog = 128 << 20 // bytes that wait for a host that does not read
 	smallWrite = 64 << 10  // written with its header in one piece
 )
@@ -148,17 +146,12 @@ func (f *frameReader) message() (text bool, message []byte, err error) {
 // payload reads a frame behind what there is of the message.
 func (f *frameReader) payload(h frameHeader, message []byte) ([]byte, error) {
 	at, need := len(message), len(message)+int(h.size)
-	if need > cap(message) {
-		if need >= largeFrame {
-			// The last large message is garbage by now, most likely. Without this
-			// the two would be in memory together until the collector comes.
-			runtime.GC()
-		}
-		size := need
-		if !h.final {
-			size = min(max(need, 2*cap(message)), int(f.limit))
-		}
-		message = append(make([]byte, 0, size), message...)
+	switch {
+	case need <= cap(message):
+	case h.final:
+		message = wire.Resize(message, need)
+	default:
+		message = wire.Grow(message, int(h.size), f.limit)
 	}
 	message = message[:need]
 	if _, err := io.ReadFull(f.r, message[at:]); err != nil {

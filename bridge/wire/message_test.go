@@ -373,3 +373,33 @@ func FuzzMembers(f *testing.F) {
 		}
 	})
 }
+
+// The steps by which a message of unknown size grows: doubled while it is small,
+// and a large one gets what a host's message may have (80 MiB) in one step, so
+// that two large buffers are never there together.
+func TestGrow(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		begun, room, n int
+		limit          int64
+		want           int
+	}{
+		{0, 1024, 1, 80 * mib, 1024},       // there is room
+		{1024, 1024, 1, 80 * mib, 2048},    // doubled
+		{1024, 1024, 5000, 80 * mib, 6024}, // what is needed
+		{1024, 1024, 1, 1500, 2048},        // a little over the limit costs nothing
+		{8 * mib, 8 * mib, 1, 80 * mib, 16 * mib},
+		{16 * mib, 16 * mib, 1, 80 * mib, 80*mib + 1},
+		{16 * mib, 16 * mib, 1, 512 * mib, 96*mib + 1},
+		{12 * mib, 12 * mib, 1, 16 * mib, 16*mib + 1},
+	} {
+		begun := make([]byte, c.begun, c.room)
+		if c.begun > 0 {
+			begun[0], begun[c.begun-1] = 'a', 'z'
+		}
+		got := Grow(begun, c.n, c.limit)
+		if cap(got) != c.want || len(got) != c.begun || c.begun > 0 && (got[0] != 'a' || got[c.begun-1] != 'z') {
+			t.Errorf("%d of %d and %d more, limit %d: length %d, room %d, want %d", c.begun, c.room, c.n, c.limit, len(got), cap(got), c.want)
+		}
+	}
+}

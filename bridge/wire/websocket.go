@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -39,8 +39,7 @@ func ReadMessage(r io.Reader, limit int64) ([]byte, error) {
 	buf := make([]byte, 0, 1024)
 	for {
 		if len(buf) == cap(buf) {
-			// Doubling: append's own steps would copy a large message five times.
-			buf = slices.Grow(buf, len(buf))
+			buf = Grow(buf, 1, limit)
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -54,6 +53,38 @@ func ReadMessage(r io.Reader, limit int64) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// large is the size from which on a message's memory is looked after.
+const large = 16 << 20
+
+// Grow makes room for n more bytes of a message of unknown size, of which at most
+// limit are kept and one more. It doubles the room, since append's own steps would
+// copy a large message five times. From a large one on it takes larger steps: the
+// old and the new buffer are in memory together, and the old one shall be small
+// against the message.
+func Grow(begun []byte, n int, limit int64) []byte {
+	need := len(begun) + n
+	if need <= cap(begun) {
+		return begun
+	}
+	room := 2 * int64(cap(begun))
+	if room > large {
+		room = min(6*int64(cap(begun)), limit) + 1
+	}
+	return Resize(begun, max(need, int(room)))
+}
+
+// Resize moves a message into a buffer of exactly this capacity. For a large one,
+// memory is tidied first: the last large message is garbage by now, most likely,
+// and would otherwise stay beside it until the collector comes. The memory also
+// goes back to the system, since what lies in the gap that it leaves could make
+// the gap too small for the next.
+func Resize(begun []byte, room int) []byte {
+	if room >= large {
+		debug.FreeOSMemory()
+	}
+	return append(make([]byte, 0, room), begun...)
 }
 
 func readThrough(begun []byte, r io.Reader, limit int64) error {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"github.com/gorilla/websocket"
+
+	"drawbridge/bridge/wire"
 )
 
 const (
@@ -36,13 +38,19 @@ func dial(ctx context.Context, url, token string) (*client, error) {
 
 func (c *client) Close() error { return c.conn.Close() }
 
-// trip sends one frame and returns the next one that arrives.
+// trip sends one request and returns its answer. What comes between is a
+// notification (the list of tools may change), and to take it for the answer
+// would leave every later one behind its request.
 func (c *client) trip(frame []byte) ([]byte, error) {
 	if err := c.conn.WriteMessage(websocket.TextMessage, frame); err != nil {
 		return nil, err
 	}
-	_, answer, err := c.conn.ReadMessage()
-	return answer, err
+	for {
+		_, answer, err := c.conn.ReadMessage()
+		if err != nil || wire.Get(answer, "method") == nil {
+			return answer, err
+		}
+	}
 }
 
 // callTool calls a tool and returns the frame of the answer.

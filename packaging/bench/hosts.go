@@ -29,6 +29,8 @@ const (
 	toolsPerHost = 200
 	bigData      = 48 << 20 // bytes, before base64
 	toolsName    = "tools"  // the host's
+	bigTool      = "big"
+	piecesTool   = "pieces_big" // of a host named pieces
 )
 
 // hosts measures calls that go through the agent to a host that has dialled in.
@@ -181,36 +183,41 @@ func hostBig(ctx context.Context, b *bench) (_ []row, err error) {
 	data := bytes.Repeat([]byte("QUJD"), bigData/3)
 	big := append(append([]byte(`{"content":[{"type":"image","mimeType":"image/png","data":"`), data...), `"}]}`...)
 	h := &hosttest.Server{Call: func(context.Context, *hosttest.Call) (json.RawMessage, json.RawMessage) { return big, nil }}
-	h.SetTools(`{"name":"big","inputSchema":{"type":"object"}}`)
-	session, err := h.Dial("ws://"+a.Host+"/host", secret, `{"v":1}`)
-	if err != nil {
-		return nil, err
+	h.SetTools(`{"name":"` + bigTool + `","inputSchema":{"type":"object"}}`)
+	// The same tool once more in a host that cuts its messages into small frames.
+	pieces := &hosttest.Server{Call: h.Call, Fragmented: true}
+	pieces.SetTools(`{"name":"` + bigTool + `","inputSchema":{"type":"object"}}`)
+	for _, x := range []struct {
+		host  *hosttest.Server
+		hello string
+	}{{h, `{"v":1}`}, {pieces, `{"v":1,"name":"pieces"}`}} {
+		session, err := x.host.Dial("ws://"+a.Host+"/host", secret, x.hello)
+		if err != nil {
+			return nil, err
+		}
+		defer session.WS.Close()
 	}
-	defer session.WS.Close()
 	c, err := dial(ctx, a.WebSocket(), a.Token)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	ours := func() (time.Duration, error) {
+	ours := func(tool string) (time.Duration, error) {
 		begin := time.Now()
-		answer, err := c.callTool("big", `{}`)
+		answer, err := c.callTool(tool, `{}`)
 		if err == nil && !bytes.Contains(answer, big) {
 			err = fmt.Errorf("the result did not come through: %.200s", answer)
 		}
 		return time.Since(begin), err
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		answer, err := c.callTool("big", `{}`)
+	if err := waitTools(ctx, 3, func() int {
+		list, err := c.trip([]byte(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`))
 		if err != nil {
-			return nil, err
+			return 0
 		}
-		if len(answer) > len(big) {
-			break
-		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("the tool did not run: %.200s", answer)
-		}
+		return bytes.Count(list, []byte(`"inputSchema"`)) // and computer
+	}); err != nil {
+		return nil, err
 	}
 	peer, stop, err := sdkGateway(ctx, big)
 	if err != nil {
@@ -219,7 +226,7 @@ func hostBig(ctx context.Context, b *bench) (_ []row, err error) {
 	defer stop()
 	var our, their []time.Duration
 	for range max(2, b.rounds/3) {
-		t, err := ours()
+		t, err := ours(bigTool)
 		if err != nil {
 			return nil, err
 		}
@@ -234,16 +241,26 @@ func hostBig(ctx context.Context, b *bench) (_ []row, err error) {
 		ours: millis(median(our)), peer: millis(median(their)) + ", a gateway of the official Go SDK on both sides, its client and server",
 		measured: ratios(their, our), limit: 10, atLeast: true,
 	}}
-	kib, err := statusField(fmt.Sprintf("/proc/%d/status", a.PID), "VmHWM")
-	if err != nil {
-		return append(rows, row{what: "peak memory of the agent over that", missing: oneLine(err.Error())}), nil
+	peak := func(what string) row {
+		what = "peak memory of the agent over " + what + ", against the message"
+		kib, err := statusField(fmt.Sprintf("/proc/%d/status", a.PID), "VmHWM")
+		if err != nil {
+			return row{what: what, missing: oneLine(err.Error())}
+		}
+		peak := int64(kib) << 10
+		return row{
+			what: what,
+			ours: fmt.Sprintf("%d MiB", peak>>20), peer: fmt.Sprintf("%d MiB, the message", len(big)>>20),
+			measured: float64(peak) / float64(len(big)), limit: 2,
+		}
 	}
-	peak := int64(kib) << 10
-	return append(rows, row{
-		what: "peak memory of the agent over that, against the message",
-		ours: fmt.Sprintf("%d MiB", peak>>20), peer: fmt.Sprintf("%d MiB, the message", len(big)>>20),
-		measured: float64(peak) / float64(len(big)), limit: 2,
-	}), nil
+	rows = append(rows, peak("that"))
+	for range len(our) {
+		if _, err := ours(piecesTool); err != nil {
+			return nil, err
+		}
+	}
+	return append(rows, peak("the same in frames of 4 KiB")), nil
 }
 
 // sdkGateway is a host, a gateway and a client, all made with the official SDK

@@ -34,6 +34,9 @@ type Server struct {
 	// Silent makes it give no answer to methods that it does not know, as some
 	// programs do.
 	Silent bool
+	// Fragmented makes a host that dials in cut its messages into frames of 4 KiB,
+	// which is gorilla's way. Node, Bun and browsers send one, whatever its size.
+	Fragmented bool
 	// WillAsk answers drawbridge/willAsk by the raw params; nil: it cannot tell.
 	WillAsk func(params json.RawMessage) bool
 	// HostLLM answers drawbridge/hostLlm by the raw params with a raw result; nil:
@@ -339,7 +342,7 @@ func (s *Server) socket(ws *websocket.Conn, dialled bool) *Peer {
 	return s.peer(func(b []byte) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if dialled && len(b) >= oneFrame {
+		if dialled && !s.Fragmented && len(b) >= oneFrame {
 			return writeWhole(ws, b)
 		}
 		return ws.WriteMessage(websocket.TextMessage, b)
