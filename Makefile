@@ -10,6 +10,11 @@ TRAY    ?= own
 SIGN    ?= auto
 PACK     = $(GO) run ./packaging/pack
 
+# Addresses in the Homebrew cask: of the zip, where #{version} is the version, and
+# of the page about the app. Without them there is no cask.
+URL      ?=
+HOMEPAGE ?=
+
 # Real programs that are attached as hosts; omp takes 1.5 GB.
 HOSTS   ?= pi omp servers
 
@@ -31,8 +36,8 @@ test: deps ## all tests, with the race detector where there is a C compiler
 app: ## Drawbridge.app for both kinds of Mac, signed; SIGN=adhoc, TRAY=systray (on a Mac), REPIN=1
 	GO=$(GO) $(PACK) app -version $(VERSION) -out $(APP) -tray $(TRAY) -sign $(SIGN) $(if $(REPIN),-repin)
 
-dist: app ## what is handed out: a zip, its SHA-256, a Homebrew cask
-	$(PACK) dist -app $(APP)
+dist: app ## what is handed out: a zip, its SHA-256, and with URL=… HOMEPAGE=… a Homebrew cask
+	$(PACK) dist -app $(APP) -url '$(URL)' -homepage '$(HOMEPAGE)'
 
 identity: ## a signing identity of your own, made once, outside the tree
 	$(PACK) identity

@@ -94,7 +94,7 @@ login item that starts something that was moved.`,
 }
 
 func (c *cli) loginItem(program string) login.Options {
-	return login.Options{OS: runtime.GOOS, Program: program, Home: c.getenv("HOME"), Getenv: c.getenv, UID: os.Getuid()}
+	return login.Options{Program: program, Home: c.getenv("HOME"), UID: os.Getuid()}
 }
 
 // loginProgram is what starts at login: this program, which on macOS must be in an

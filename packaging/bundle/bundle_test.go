@@ -252,7 +252,7 @@ func TestZip(t *testing.T) {
 }
 
 func TestCask(t *testing.T) {
-	golden(t, "cask.rb", bundle.Cask("1.2.3", "https://example.test/v#{version}/Drawbridge-#{version}.zip", strings.Repeat("ab", 32)))
+	golden(t, "cask.rb", bundle.Cask("1.2.3", "https://example.test/v#{version}/Drawbridge-#{version}.zip", "https://example.test/about", strings.Repeat("ab", 32)))
 }
 
 func TestLicences(t *testing.T) {

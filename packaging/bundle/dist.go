@@ -79,17 +79,18 @@ func Digest(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Cask is a Homebrew cask for a zip at an address.
-func Cask(version, url, digest string) string {
+// Cask is a Homebrew cask for a zip at an address, in which #{version} stands for
+// the version, and the page that tells about it.
+func Cask(version, url, homepage, digest string) string {
 	short, _ := Versions(version)
-	return strings.NewReplacer("VERSION", short, "DIGEST", digest, "URL", url).Replace(`cask "drawbridge" do
+	return strings.NewReplacer("VERSION", short, "DIGEST", digest, "HOMEPAGE", homepage, "URL", url).Replace(`cask "drawbridge" do
   version "VERSION"
   sha256 "DIGEST"
 
   url "URL"
   name "Drawbridge"
   desc "Lets a program drive this desktop under a person's eyes"
-  homepage "https://github.com/drawbridge/drawbridge"
+  homepage "HOMEPAGE"
 
   depends_on macos: ">= :monterey"
 

@@ -1,22 +1,26 @@
 package login
 
 import (
-	"bytes"
 	"context"
-	"encoding/xml"
 	"fmt"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kardianos/service"
 )
 
 // launchd keeps a LaunchAgent of the person.
 type launchd struct{ Options }
 
-func (launchd) name() string { return "launchd" }
+const launchdSystem = "darwin-launchd"
+
+func (launchd) name() string   { return "launchd" }
+func (launchd) system() string { return launchdSystem }
 
 func (l launchd) file() string {
 	return filepath.Join(l.Home, "Library", "LaunchAgents", Label+".plist")
@@ -24,27 +28,22 @@ func (l launchd) file() string {
 
 func (l launchd) logs() string { return filepath.Join(l.Home, "Library", "Logs", "Drawbridge") }
 
-// content starts the program inside the app itself, so that permissions are the
-// app's. It is started again after a crash and not after it was quit; a wrong
-// configuration is looked at again every half minute.
-func (l launchd) content() []byte {
-	text := func(s string) string {
-		var b bytes.Buffer
-		_ = xml.EscapeText(&b, []byte(s)) // a buffer takes everything
-		return b.String()
-	}
-	log := text(filepath.Join(l.logs(), "login-item.log"))
-	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
+// launchdTemplate starts the program inside the app itself, so that permissions are
+// the app's. It is started again after a crash and not after it was quit; a wrong
+// configuration is looked at again every half minute. It does not say that it is
+// for a graphical session, which every agent is: macOS 26 was seen to refuse one
+// that does.
+const launchdTemplate = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
 	<key>Label</key>
-	<string>%[1]s</string>
+	<string>{{Name | html}}</string>
 	<key>AssociatedBundleIdentifiers</key>
-	<string>%[1]s</string>
+	<string>{{Name | html}}</string>
 	<key>ProgramArguments</key>
 	<array>
-		<string>%[2]s</string>
+		<string>{{Path | html}}</string>
 	</array>
 	<key>RunAtLoad</key>
 	<true/>
@@ -58,12 +57,33 @@ func (l launchd) content() []byte {
 	<key>ProcessType</key>
 	<string>Interactive</string>
 	<key>StandardOutPath</key>
-	<string>%[3]s</string>
+	<string>{{StandardOutPath | html}}</string>
 	<key>StandardErrorPath</key>
-	<string>%[3]s</string>
+	<string>{{StandardErrorPath | html}}</string>
 </dict>
 </plist>
-`, Label, text(l.Program), log)
+`
+
+func (l launchd) config() *service.Config {
+	return &service.Config{
+		Name:       Label,
+		Executable: l.Program,
+		Option: service.KeyValue{
+			"UserService":   true,
+			"LaunchdConfig": launchdTemplate,
+			"LogDirectory":  l.logs(),
+		},
+	}
+}
+
+func (l launchd) content() []byte {
+	log := l.logs() + "/" + Label
+	return fill(launchdTemplate,
+		"{{Name | html}}", html.EscapeString(Label),
+		"{{Path | html}}", html.EscapeString(l.Program),
+		"{{StandardOutPath | html}}", html.EscapeString(log+".out.log"),
+		"{{StandardErrorPath | html}}", html.EscapeString(log+".err.log"),
+	)
 }
 
 func (launchd) check(context.Context) error {
@@ -82,7 +102,9 @@ const (
 	bootWait  = 200 * time.Millisecond
 )
 
-func (l launchd) enable(ctx context.Context, changed bool) error {
+// enable uses the verbs that took the place of load and unload, which the library
+// has, and which say little of why they fail.
+func (l launchd) enable(ctx context.Context) error {
 	// launchd opens the log, and does not make its directory.
 	if err := os.MkdirAll(l.logs(), 0o700); err != nil {
 		return err
@@ -128,5 +150,3 @@ func (l launchd) enabled(ctx context.Context) (bool, error) {
 	}
 	return code == 0, nil
 }
-
-func (launchd) forgotten(context.Context) error { return nil }

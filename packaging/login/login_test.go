@@ -4,22 +4,58 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"html"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/kardianos/service"
 	"howett.net/plist"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// system is one that the library finds, whatever the machine has.
+type system struct {
+	service.System
+	name string
+}
+
+func (s system) String() string { return s.name }
+func (system) Detect() bool     { return true }
+
+// TestMain has the library use systemd, also in a container without it: its tools
+// are stood in for here. TestLaunchd runs all of this again with launchd.
+func TestMain(m *testing.M) {
+	for _, s := range service.AvailableSystems() {
+		if s.String() == systemdSystem {
+			service.ChooseSystem(system{s, systemdSystem})
+		}
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	appProgram = "/Applications/Drawbridge.app/Contents/MacOS/drawbridge"
+	// oddProgram has every character that means something to a template, to
+	// property lists or to systemd.
+	oddProgram = `/Users/a/100% A & <B> $HOME {{Name}}/Drawbridge.app/Contents/MacOS/drawbridge`
+)
+
 // here is a person with the fake tools on PATH.
-func here(t *testing.T, goos string) (Options, string) {
+func here(t *testing.T) (Options, string) {
 	t.Helper()
-	home, state := t.TempDir(), t.TempDir()
+	if runtime.GOOS == "darwin" {
+		t.Skip("on macOS the library looks for the home directory of the person who runs this, and would change it")
+	}
+	home, state := filepath.Join(t.TempDir(), "a & b"), t.TempDir()
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	fake, err := filepath.Abs("testdata/fake")
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +63,7 @@ func here(t *testing.T, goos string) (Options, string) {
 	t.Setenv("PATH", fake+":/usr/bin:/bin")
 	t.Setenv("HOME", home)
 	t.Setenv("FAKE_STATE", state)
-	return Options{OS: goos, Program: "/Applications/Drawbridge.app/Contents/MacOS/drawbridge", Home: home, UID: 501, Getenv: func(string) string { return "" }}, state
+	return Options{Program: appProgram, Home: home, UID: 501}, state
 }
 
 // calls are what the fake tools were called with since the last time.
@@ -42,16 +78,26 @@ func calls(t *testing.T, state string) string {
 	return string(b)
 }
 
-// TestFiles holds both files against golden ones, for a path with every character
-// that means something to one of them.
-func TestFiles(t *testing.T) {
-	o := Options{Program: `/Users/a/100% A & <B> $HOME/Drawbridge.app/Contents/MacOS/drawbridge`, Home: "/Users/a & b", Getenv: func(string) string { return "" }}
-	for goos, name := range map[string]string{"darwin": "launchd.plist", "linux": "systemd.service"} {
-		o.OS = goos
-		m, err := o.manager()
-		if err != nil {
-			t.Fatal(err)
+// left are the files below a home.
+func left(t *testing.T, home string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, path)
 		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestFiles holds both files against golden ones.
+func TestFiles(t *testing.T) {
+	o := Options{Program: oddProgram, Home: "/Users/a & b"}
+	for name, m := range map[string]manager{"launchd.plist": launchd{o}, "systemd.service": systemd{o}} {
 		golden := filepath.Join("testdata", name)
 		if *update {
 			if err := os.WriteFile(golden, m.content(), 0o644); err != nil {
@@ -75,30 +121,128 @@ func TestFiles(t *testing.T) {
 		ProcessType       string
 		StandardErrorPath string
 	}
-	o.OS = "darwin"
-	m, _ := o.manager()
-	if _, err := plist.Unmarshal(m.content(), &agent); err != nil {
+	if _, err := plist.Unmarshal(launchd{o}.content(), &agent); err != nil {
 		t.Fatal(err)
 	}
 	if agent.Label != "io.github.drawbridge.Drawbridge" || len(agent.ProgramArguments) != 1 || agent.ProgramArguments[0] != o.Program ||
 		!agent.RunAtLoad || len(agent.KeepAlive) != 1 || agent.KeepAlive["SuccessfulExit"] || agent.ProcessType != "Interactive" ||
-		agent.StandardErrorPath != "/Users/a & b/Library/Logs/Drawbridge/login-item.log" {
+		agent.StandardErrorPath != "/Users/a & b/Library/Logs/Drawbridge/io.github.drawbridge.Drawbridge.err.log" {
 		t.Errorf("%+v", agent)
 	}
 }
 
+// TestRendered has the library make the file of its own template engine: it is the
+// golden one.
+func TestRendered(t *testing.T) {
+	o, _ := here(t)
+	o.Program = oddProgram
+	golden := map[string]string{launchdSystem: "launchd.plist", systemdSystem: "systemd.service"}[chosen()]
+	want, err := os.ReadFile(filepath.Join("testdata", golden))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := o.manager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := item(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Install(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(m.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := strings.ReplaceAll(string(got), html.EscapeString(o.Home), "/Users/a &amp; b"); g != string(want) {
+		t.Errorf("the library makes\n%s\nwant\n%s", g, want)
+	}
+}
+
+// TestLaunchd runs the tests of this package with what the library has for macOS.
+// Its file for that is plain Go that builds anywhere but for its name, so a copy of
+// the library is made that has it under another one, and nothing for Linux. One
+// call in it is changed: it finds the home directory where a test cannot set it.
+func TestLaunchd(t *testing.T) {
+	if runtime.GOOS != "linux" || chosen() == launchdSystem {
+		t.Skip("this is started on Linux with systemd, and starts the one with launchd")
+	}
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("go is not installed, so the tests cannot be built with launchd")
+	}
+	where, err := exec.Command(tool, "list", "-m", "-f", "{{.Dir}}", "github.com/kardianos/service").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, dir := strings.TrimSpace(string(where)), t.TempDir()
+	files, err := os.ReadDir(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(path string) string {
+		t.Helper()
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "service"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name := f.Name()
+		if f.IsDir() || strings.HasSuffix(name, "_linux.go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		content := read(filepath.Join(library, name))
+		if name == "service_darwin.go" {
+			const call = "u, err := user.Current()"
+			if strings.Count(content, call) != 1 {
+				t.Fatalf("%s finds the home directory in another way than it did", name)
+			}
+			name = "service_launchd.go"
+			content = strings.Replace(content, call, `u, err := &user.User{HomeDir: os.Getenv("HOME")}, error(nil)`, 1)
+		}
+		write(filepath.Join("service", name), content)
+	}
+	write("go.mod", read("../../go.mod")+"\nreplace github.com/kardianos/service => "+filepath.Join(dir, "service")+"\n")
+	write("go.sum", read("../../go.sum"))
+	out, err := exec.Command(tool, "test", "-count=1", "-v", "-modfile="+filepath.Join(dir, "go.mod"), ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestLife/launchd ") {
+		t.Errorf("it did not run with launchd:\n%s", out)
+	}
+}
+
 func TestRefused(t *testing.T) {
-	good := Options{OS: "darwin", Program: "/p", Home: "/h"}
-	for name, c := range map[string]struct {
+	good := Options{Program: "/p", Home: "/h"}
+	cases := map[string]struct {
 		change func(*Options)
 		want   string
 	}{
-		"another system":     {func(o *Options) { o.OS = "plan9" }, "not known on plan9"},
-		"no program":         {func(o *Options) { o.Program = "" }, "absolute"},
-		"a relative home":    {func(o *Options) { o.Home = "h" }, "absolute"},
-		"quotes for systemd": {func(o *Options) { o.OS, o.Program = "linux", `/"A"/p` }, "quotes or backslashes"},
-		"a line in a path":   {func(o *Options) { o.Program = "/p\nExecStart=/x" }, "line break"},
-	} {
+		"no program":       {func(o *Options) { o.Program = "" }, "absolute"},
+		"a relative home":  {func(o *Options) { o.Home = "h" }, "absolute"},
+		"a line in a path": {func(o *Options) { o.Program = "/p\nExecStart=/x" }, "line break"},
+	}
+	if chosen() == systemdSystem {
+		cases["quotes"] = struct {
+			change func(*Options)
+			want   string
+		}{func(o *Options) { o.Program = `/"A"/p` }, "quotes or backslashes"}
+	}
+	for name, c := range cases {
 		o := good
 		c.change(&o)
 		for _, err := range []error{
@@ -113,44 +257,88 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLife goes through install, again, stale, repaired and removed on both
-// systems.
+// TestOtherSystem has the library find a system that keeps services for the whole
+// machine: it is not asked to.
+func TestOtherSystem(t *testing.T) {
+	o, state := here(t)
+	before := service.ChosenSystem()
+	t.Cleanup(func() { service.ChooseSystem(before) })
+	service.ChooseSystem(system{before, "unix-systemv"})
+	ctx := context.Background()
+	const want = "kept by unix-systemv"
+	if _, _, err := Install(ctx, o); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("install: %v", err)
+	}
+	if _, err := Read(ctx, o); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("status: %v", err)
+	}
+	if removed, err := Remove(ctx, o); removed || err != nil {
+		t.Errorf("remove: %v, %v", removed, err)
+	}
+	if files := left(t, o.Home); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
+	}
+	// A unit from other days goes all the same.
+	file := systemd{o}.file()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := Remove(ctx, o); !removed || err != nil {
+		t.Errorf("remove: %v, %v", removed, err)
+	}
+	if files, made := left(t, o.Home), calls(t, state); len(files) != 0 || made != "" {
+		t.Errorf("left behind: %v; called: %s", files, made)
+	}
+}
+
+// TestLife goes through install, again, stale, repaired and removed.
 func TestLife(t *testing.T) {
 	const (
-		service = "gui/501/io.github.drawbridge.Drawbridge"
-		print   = "launchctl print " + service + "\n"
-		enable  = "launchctl enable " + service + "\n"
-		bootout = "launchctl bootout " + service + "\n"
+		label   = "gui/501/io.github.drawbridge.Drawbridge"
+		print   = "launchctl print " + label + "\n"
+		enable  = "launchctl enable " + label + "\n"
+		bootout = "launchctl bootout " + label + "\n"
 		there   = "systemctl --user show-environment\n"
 		is      = "systemctl --user is-enabled drawbridge.service\n"
 		reload  = "systemctl --user daemon-reload\n"
 		on      = "systemctl --user reenable drawbridge.service\n"
 		off     = "systemctl --user disable drawbridge.service\n"
+		// The library has options last.
+		libraryReload = "systemctl daemon-reload --user\n"
+		libraryOn     = "systemctl enable --user drawbridge.service\n"
+		libraryOff    = "systemctl disable --user drawbridge.service\n"
 	)
 	for _, c := range []struct {
-		goos, system, file              string
+		chosen, system, file            string
+		starts                          bool   // when it is installed, not only at login
 		install, again, repair, removal string // the calls that each makes
 		nothing                         string // of a removal where there is nothing
 	}{
 		{
-			"darwin", "launchd", "Library/LaunchAgents/io.github.drawbridge.Drawbridge.plist",
+			launchdSystem, "launchd", "Library/LaunchAgents/io.github.drawbridge.Drawbridge.plist", true,
 			print + enable + "launchctl bootstrap gui/501 FILE\n",
 			print,
 			print + bootout + enable + "launchctl bootstrap gui/501 FILE\n",
-			print + print + bootout,
+			print + print + bootout + "launchctl unload FILE\n",
 			print,
 		},
 		{
-			"linux", "systemd", ".config/systemd/user/drawbridge.service",
-			there + reload + on,
+			systemdSystem, "systemd", ".config/systemd/user/drawbridge.service", false,
+			there + libraryOn + libraryReload + reload + on,
 			there + is,
 			there + reload + on,
-			there + is + off + reload,
+			there + is + off + libraryOff + libraryReload,
 			there + is,
 		},
 	} {
+		if c.chosen != chosen() {
+			continue
+		}
 		t.Run(c.system, func(t *testing.T) {
-			o, state := here(t, c.goos)
+			o, state := here(t)
 			ctx := context.Background()
 			file := filepath.Join(o.Home, c.file)
 			made := func(want string) {
@@ -176,19 +364,37 @@ func TestLife(t *testing.T) {
 			status(Status{})
 			install(true)
 			made(c.install)
-			status(Status{Installed: true, Enabled: true})
+			status(Status{Installed: true, Enabled: true, Running: c.starts})
 			install(false)
 			made(c.again)
 
+			// The person logs in.
+			if err := os.WriteFile(filepath.Join(state, "active-"+unit), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			status(Status{Installed: true, Enabled: true, Running: true})
+			if err := os.Remove(filepath.Join(state, "active-"+unit)); err != nil {
+				t.Fatal(err)
+			}
+
 			// The app was moved: the old file starts what is no longer there.
 			o.Program = "/Users/a/Applications/Drawbridge.app/Contents/MacOS/drawbridge"
-			status(Status{Installed: true, Enabled: true, Stale: true})
+			status(Status{Installed: true, Enabled: true, Stale: true, Running: c.starts})
 			install(true)
 			made(c.repair)
-			status(Status{Installed: true, Enabled: true})
-			if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), o.Program) {
-				t.Errorf("%v\n%s", err, b)
+			status(Status{Installed: true, Enabled: true, Running: c.starts})
+			whole, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(whole), o.Program) {
+				t.Errorf("%v\n%s", err, whole)
 			}
+
+			// The library was ended while it wrote.
+			if err := os.WriteFile(file, whole[:len(whole)/2], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			status(Status{Installed: true, Enabled: true, Stale: true, Running: c.starts})
+			install(true)
+			made(c.repair)
 
 			removed, err := Remove(ctx, o)
 			if !removed || err != nil {
@@ -200,61 +406,108 @@ func TestLife(t *testing.T) {
 				t.Errorf("again: %v, %v", removed, err)
 			}
 			made(c.nothing)
-			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); len(left) != 0 {
-				t.Errorf("left behind: %v", left)
+			if files := left(t, o.Home); len(files) != 0 {
+				t.Errorf("left behind: %v", files)
 			}
 		})
+	}
+}
+
+// TestNothingHalfDone has the system refuse a new item, and a stale one that is
+// repaired.
+func TestNothingHalfDone(t *testing.T) {
+	o, state := here(t)
+	ctx := context.Background()
+	refuse := func(file, content, want string) {
+		t.Helper()
+		if chosen() == launchdSystem != (file == "lingers") {
+			return
+		}
+		if err := os.WriteFile(filepath.Join(state, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, changed, err := Install(ctx, o); changed || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, %v; want %q", changed, err, want)
+		}
+		if err := os.Remove(filepath.Join(state, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func() {
+		refuse("lingers", "1000", "Bootstrap failed: 5")
+		refuse("refuses", "", "Access denied")
+	}
+	refused()
+	if files := left(t, o.Home); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
+	}
+	if _, _, err := Install(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	o.Program = "/elsewhere"
+	refused()
+	// A person keeps an item, which starts what they asked for.
+	if s, err := Read(ctx, o); err != nil || !s.Installed || s.Stale {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestOtherHome has HOME lead the library elsewhere: it is told, and nothing stays
+// there.
+func TestOtherHome(t *testing.T) {
+	o, _ := here(t)
+	other := t.TempDir()
+	t.Setenv("HOME", other)
+	if _, _, err := Install(context.Background(), o); err == nil || !strings.Contains(err.Error(), "HOME is not the home directory") {
+		t.Errorf("%v", err)
+	}
+	if files := append(left(t, o.Home), left(t, other)...); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
 	}
 }
 
 // TestSwitchedOff has the file in order and the system not knowing it: installing
 // switches it on again.
 func TestSwitchedOff(t *testing.T) {
-	for _, goos := range []string{"darwin", "linux"} {
-		o, state := here(t, goos)
-		ctx := context.Background()
-		if _, _, err := Install(ctx, o); err != nil {
-			t.Fatal(err)
-		}
-		m, err := o.manager()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.disable(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(state, "disabled-"+Label), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if s, err := Read(ctx, o); err != nil || s.Enabled || !s.Installed {
-			t.Errorf("%s: %+v, %v", goos, s, err)
-		}
-		if _, changed, err := Install(ctx, o); !changed || err != nil {
-			t.Errorf("%s: %v, %v", goos, changed, err)
-		}
-		if s, err := Read(ctx, o); err != nil || !s.Enabled {
-			t.Errorf("%s: %+v, %v", goos, s, err)
-		}
+	o, state := here(t)
+	ctx := context.Background()
+	if _, _, err := Install(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	m, err := o.manager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.disable(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "disabled-"+Label), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Read(ctx, o); err != nil || s.Enabled || !s.Installed {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, changed, err := Install(ctx, o); !changed || err != nil {
+		t.Errorf("%v, %v", changed, err)
+	}
+	if s, err := Read(ctx, o); err != nil || !s.Enabled {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 
 // TestLingers has launchd refuse to load for a while after a boot-out.
 func TestLingers(t *testing.T) {
-	o, state := here(t, "darwin")
+	if chosen() != launchdSystem {
+		t.Skip("launchd does that; TestLaunchd runs this")
+	}
+	o, state := here(t)
 	if err := os.WriteFile(filepath.Join(state, "lingers"), []byte("2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := Install(context.Background(), o); err != nil {
 		t.Error(err)
 	}
-	// It does not try for ever, and stops when it is told to.
-	if err := os.WriteFile(filepath.Join(state, "lingers"), []byte("1000"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o.Program = "/elsewhere"
-	if _, _, err := Install(context.Background(), o); err == nil || !strings.Contains(err.Error(), "Bootstrap failed: 5") {
-		t.Errorf("%v", err)
-	}
+	// It stops when it is told to.
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, _, err := Install(ctx, o); !errors.Is(err, context.Canceled) {
@@ -265,50 +518,46 @@ func TestLingers(t *testing.T) {
 // TestNoSystem has the system's tool missing, or finding nobody to talk to.
 func TestNoSystem(t *testing.T) {
 	ctx := context.Background()
-	for _, goos := range []string{"darwin", "linux"} {
-		o, _ := here(t, goos)
-		if _, _, err := Install(ctx, o); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("PATH", "")
-		if _, _, err := Install(ctx, o); err == nil || !strings.Contains(err.Error(), "not here") {
-			t.Errorf("%s: install: %v", goos, err)
-		}
-		if _, err := Read(ctx, o); err == nil {
-			t.Errorf("%s: status: no error", goos)
-		}
-		// Without the file nothing starts, whoever can be told.
-		if removed, err := Remove(ctx, o); !removed || err != nil {
-			t.Errorf("%s: remove: %v, %v", goos, removed, err)
-		}
-		if removed, err := Remove(ctx, o); removed || err != nil {
-			t.Errorf("%s: remove again: %v, %v", goos, removed, err)
-		}
+	o, state := here(t)
+	if _, _, err := Install(ctx, o); err != nil {
+		t.Fatal(err)
 	}
-	o, state := here(t, "linux")
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", "")
+	if _, _, err := Install(ctx, o); err == nil || !strings.Contains(err.Error(), "not here") {
+		t.Errorf("install: %v", err)
+	}
+	if _, err := Read(ctx, o); err == nil {
+		t.Error("status: no error")
+	}
+	// Without the file nothing starts, whoever can be told.
+	if removed, err := Remove(ctx, o); !removed || err != nil {
+		t.Errorf("remove: %v, %v", removed, err)
+	}
+	if removed, err := Remove(ctx, o); removed || err != nil {
+		t.Errorf("remove again: %v, %v", removed, err)
+	}
+	if chosen() != systemdSystem {
+		return
+	}
+	t.Setenv("PATH", path)
 	if err := os.WriteFile(filepath.Join(state, "no-bus"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := Install(ctx, o); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("without a bus: %v", err)
 	}
-	if m, _ := o.manager(); m != nil {
-		if _, err := os.Stat(m.file()); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("a unit was left: %v", err)
-		}
-	}
-}
-
-func TestConfigHome(t *testing.T) {
-	o := Options{OS: "linux", Program: "/p", Home: "/h", Getenv: func(string) string { return "/c" }}
-	if m, _ := o.manager(); m.file() != "/c/systemd/user/drawbridge.service" {
-		t.Error(m.file())
+	if _, err := os.Stat(systemd{o}.file()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a unit was left: %v", err)
 	}
 }
 
 // TestFakes holds the fakes to what the real tools do, on which the rest stands.
 func TestFakes(t *testing.T) {
-	o, _ := here(t, "darwin")
+	o, state := here(t)
+	if err := os.WriteFile(filepath.Join(state, "active-y.service"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	agent := filepath.Join(o.Home, "x.plist")
 	unitFile := filepath.Join(o.Home, ".config/systemd/user/x.service")
 	if err := os.MkdirAll(filepath.Dir(unitFile), 0o700); err != nil {
@@ -326,16 +575,30 @@ func TestFakes(t *testing.T) {
 	}{
 		{"launchctl print gui/501/x", 113, "Could not find service"},
 		{"launchctl bootout gui/501/x", 3, "No such process"},
-		{"launchctl bootstrap gui/501 " + agent + ".none", 5, "Input/output error"},
-		{"launchctl bootstrap gui/501 " + agent, 0, ""},
-		{"launchctl bootstrap gui/501 " + agent, 5, "Input/output error"},
+		{"launchctl list x", 113, "Could not find service"},
+		{"launchctl unload x.plist", 0, ""},
+		{"launchctl bootstrap gui/501 AGENT.none", 5, "Input/output error"},
+		{"launchctl bootstrap gui/501 AGENT", 0, ""},
+		{"launchctl bootstrap gui/501 AGENT", 5, "Input/output error"},
 		{"launchctl print gui/501/x", 0, "state = running"},
+		{"launchctl list x", 0, "\"PID\" = 4711;"},
 		{"launchctl bootout gui/501/x", 0, ""},
+		{"launchctl print gui/501/x", 113, ""},
+		{"launchctl bootstrap gui/501 AGENT", 0, ""},
+		{"launchctl unload x.plist", 0, ""},
 		{"launchctl print gui/501/x", 113, ""},
 		{"launchctl fly", 64, "Unrecognized"},
 		{"systemctl is-enabled x.service", 1, "authentication"},
 		{"systemctl --user is-enabled none.service", 1, "No such file"},
 		{"systemctl --user is-enabled x.service", 1, ""},
+		{"systemctl enable --user none.service", 1, "does not exist"},
+		{"systemctl enable --user x.service", 0, ""},
+		{"systemctl --user is-enabled x.service", 0, "enabled"},
+		{"systemctl disable --user x.service", 0, ""},
+		{"systemctl is-active x.service --user", 3, ""},
+		{"systemctl is-active y.service --user", 0, "active"},
+		{"systemctl list-unit-files -t service x.service --user", 0, "x.service"},
+		{"systemctl list-unit-files -t service none.service --user", 1, ""},
 		{"systemctl --user reenable none.service", 1, "does not exist"},
 		{"systemctl --user reenable x.service", 0, ""},
 		{"systemctl --user is-enabled x.service", 0, "enabled"},
@@ -344,6 +607,9 @@ func TestFakes(t *testing.T) {
 		{"systemctl --user fly", 1, "Unknown"},
 	} {
 		args := strings.Fields(c.line)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "AGENT", agent)
+		}
 		out, code, err := run(context.Background(), args[0], args[1:]...)
 		if err != nil || code != c.code || !strings.Contains(out, c.out) {
 			t.Errorf("%s: code %d, %q, %v; want %d, %q", c.line, code, out, err, c.code, c.out)
@@ -359,17 +625,14 @@ func TestSystemdAnalyze(t *testing.T) {
 	}
 	// A program with a name that needs every escape, which must exist.
 	dir := t.TempDir()
-	o := Options{OS: "linux", Program: filepath.Join(dir, `100% A & <B> $HOME`, "drawbridge"), Home: dir, Getenv: func(string) string { return "" }}
+	o := Options{Program: filepath.Join(dir, `100% A & <B> $HOME {{Name}}`, "drawbridge"), Home: dir}
 	if err := os.Mkdir(filepath.Dir(o.Program), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(o.Program, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m, err := o.manager()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := systemd{o}
 	verify := func(content string) (string, error) {
 		file := filepath.Join(dir, unit)
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

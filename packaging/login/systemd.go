@@ -6,46 +6,66 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/kardianos/service"
 )
 
 // systemd keeps a unit of the person's own service manager.
 type systemd struct{ Options }
 
-const unit = "drawbridge.service"
+const (
+	systemdSystem = "linux-systemd"
+	unitName      = "drawbridge"
+	unit          = unitName + ".service"
+	description   = "Drawbridge: lets a program drive this desktop under a person's eyes"
+)
 
-func (systemd) name() string { return "systemd" }
+func (systemd) name() string   { return "systemd" }
+func (systemd) system() string { return systemdSystem }
 
+// file is where the library puts it. A person's XDG_CONFIG_HOME does not count: it
+// is the service manager that looks for it, and that was started before any shell
+// set one.
 func (s systemd) file() string {
-	dir := s.Getenv("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(s.Home, ".config")
-	}
-	return filepath.Join(dir, "systemd", "user", unit)
+	return filepath.Join(s.Home, ".config", "systemd", "user", unit)
 }
 
-// content follows the graphical session: it starts with it and ends with it. It
-// starts again after a crash, and not where the configuration is wrong.
-func (s systemd) content() []byte {
-	// systemd expands % in the path of a program, and nothing else.
-	program := strings.ReplaceAll(s.Program, "%", "%%")
-	return fmt.Appendf(nil, `[Unit]
-Description=Drawbridge: lets a program drive this desktop under a person's eyes
+// systemdTemplate follows the graphical session: it starts with it and ends with
+// it, where the library's own would wait for a target that the service manager of
+// a person does not have. It starts again after a crash, and not where the
+// configuration is wrong.
+const systemdTemplate = `[Unit]
+Description={{Description}}
 PartOf=graphical-session.target
 After=graphical-session.target
 
 [Service]
-ExecStart="%s"
+ExecStart={{Path | cmd}}
 Restart=on-failure
 RestartSec=2
 RestartPreventExitStatus=2
 
 [Install]
 WantedBy=graphical-session.target
-`, program)
+`
+
+// program is the path as systemd reads it: it expands % there, and nothing else.
+func (s systemd) program() string { return strings.ReplaceAll(s.Program, "%", "%%") }
+
+func (s systemd) config() *service.Config {
+	return &service.Config{
+		Name:        unitName,
+		Description: description,
+		Executable:  s.program(),
+		Option:      service.KeyValue{"UserService": true, "SystemdScript": systemdTemplate},
+	}
+}
+
+func (s systemd) content() []byte {
+	return fill(systemdTemplate, "{{Description}}", description, "{{Path | cmd}}", `"`+s.program()+`"`)
 }
 
 func (systemd) check(ctx context.Context) error {
-	const instead = "have your desktop start drawbridge by its own means"
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		return fmt.Errorf("systemd is not here, so the login item cannot be used; %s: %w", instead, err)
 	}
@@ -55,11 +75,11 @@ func (systemd) check(ctx context.Context) error {
 	return nil
 }
 
-func (systemd) enable(ctx context.Context, changed bool) error {
-	if changed {
-		if err := must(ctx, "systemctl", "--user", "daemon-reload"); err != nil {
-			return err
-		}
+// enable has the file read before anything is made of it. The library does that
+// the other way round.
+func (systemd) enable(ctx context.Context) error {
+	if err := must(ctx, "systemctl", "--user", "daemon-reload"); err != nil {
+		return err
 	}
 	// Again, where it was enabled: the unit may say otherwise by what.
 	return must(ctx, "systemctl", "--user", "reenable", unit)
@@ -82,8 +102,4 @@ func (systemd) enabled(ctx context.Context) (bool, error) {
 	default:
 		return false, fmt.Errorf("systemctl --user is-enabled %s: %s", unit, state)
 	}
-}
-
-func (systemd) forgotten(ctx context.Context) error {
-	return must(ctx, "systemctl", "--user", "daemon-reload")
 }

@@ -9,6 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -147,8 +149,12 @@ func distCommand(_ context.Context, args []string, out io.Writer, _ func(string)
 	f := flag.NewFlagSet("pack dist", flag.ContinueOnError)
 	app := f.String("app", filepath.Join("build", install.Name), "the app")
 	dir := f.String("out", filepath.Join("build", "dist"), "the `directory` that the files are put in")
-	url := f.String("url", "https://github.com/drawbridge/drawbridge/releases/download/v#{version}/Drawbridge-#{version}.zip", "where the zip will be, for the cask")
+	address := f.String("url", "", "where the zip will be, for the cask; #{version} in it is the version")
+	homepage := f.String("homepage", "", "the page about the app, for the cask")
 	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if err := checkAddresses(*address, *homepage); err != nil {
 		return err
 	}
 	r, err := verify.Bundle(*app)
@@ -170,12 +176,41 @@ func distCommand(_ context.Context, args []string, out io.Writer, _ func(string)
 	if err := os.WriteFile(path+".sha256", fmt.Appendf(nil, "%s  %s\n", digest, name), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(*dir, "drawbridge.rb"), []byte(bundle.Cask(r.Version, *url, digest)), 0o644); err != nil {
-		return err
-	}
 	fmt.Fprintf(out, "%s\n  sha256 %s\n", path, digest)
+	cask := filepath.Join(*dir, "drawbridge.rb")
+	if *address == "" {
+		// One from before is for another zip.
+		if err := os.Remove(cask); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		fmt.Fprintln(out, "  no Homebrew cask, which needs to know where the zip will be: URL=ADDRESS HOMEPAGE=ADDRESS")
+	} else {
+		if err := os.WriteFile(cask, []byte(bundle.Cask(r.Version, *address, *homepage, digest)), 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, cask)
+	}
 	if r.AdHoc {
 		fmt.Fprint(out, adHocWarning)
+	}
+	return nil
+}
+
+// checkAddresses refuses what cannot be in a cask, where an address is in a string
+// of Ruby. Both are given, or neither.
+func checkAddresses(zip, homepage string) error {
+	if zip == "" && homepage == "" {
+		return nil
+	}
+	for _, a := range []struct{ flag, text string }{{"url", zip}, {"homepage", homepage}} {
+		if a.text == "" {
+			return fmt.Errorf("-%s is missing: a cask needs both -url and -homepage", a.flag)
+		}
+		plain := strings.ReplaceAll(a.text, "#{version}", "1")
+		u, err := url.Parse(plain)
+		if err != nil || u.Scheme != "https" || u.Host == "" || strings.ContainsAny(plain, "\"\\#") {
+			return fmt.Errorf("-%s: %q is no address of a cask: https://HOST/PATH is", a.flag, a.text)
+		}
 	}
 	return nil
 }

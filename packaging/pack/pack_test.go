@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +96,28 @@ func TestPin(t *testing.T) {
 	}
 }
 
+func TestAddresses(t *testing.T) {
+	const good = "https://example.test/v#{version}/a.zip"
+	for _, c := range []struct{ zip, homepage, want string }{
+		{"", "", ""},
+		{good, "https://example.test", ""},
+		{good, "", "-homepage is missing"},
+		{"", "https://example.test", "-url is missing"},
+		{"http://example.test/a.zip", "https://example.test", "-url:"},
+		{"https:///a.zip", "https://example.test", "-url:"},
+		{good, "example.test", "-homepage:"},
+		{good, `https://example.test/"; exit`, "-homepage:"},
+		{good, "https://example.test/\\", "-homepage:"},
+		{good, "https://example.test/\n", "-homepage:"},
+		{good, "https://example.test/#{exit}", "-homepage:"},
+	} {
+		err := checkAddresses(c.zip, c.homepage)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%q and %q: %v, want %q", c.zip, c.homepage, err, c.want)
+		}
+	}
+}
+
 // TestDist packs an app and has sha256sum and unzip look at the result, where
 // they are installed.
 func TestDist(t *testing.T) {
@@ -101,9 +125,10 @@ func TestDist(t *testing.T) {
 	app := sample.App(t, dir, "v1.2.3", nil)
 	out := filepath.Join(dir, "dist")
 	var text bytes.Buffer
-	dist := func() error {
-		return run(context.Background(), []string{"dist", "-app", app, "-out", out}, &text, os.Getenv)
+	dist := func(more ...string) error {
+		return run(context.Background(), append([]string{"dist", "-app", app, "-out", out}, more...), &text, os.Getenv)
 	}
+	addresses := []string{"-url", "https://example.test/Drawbridge-#{version}.zip", "-homepage", "https://example.test"}
 	if err := dist(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +139,7 @@ func TestDist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dist(); err != nil {
+	if err := dist(addresses...); err != nil {
 		t.Fatal(err)
 	}
 	if second, err := os.ReadFile(filepath.Join(out, "Drawbridge-1.2.3.zip")); err != nil || !bytes.Equal(first, second) {
@@ -134,6 +159,19 @@ func TestDist(t *testing.T) {
 	digest, err := os.ReadFile(filepath.Join(out, "Drawbridge-1.2.3.zip.sha256"))
 	if err != nil || !strings.Contains(string(cask), `sha256 "`+string(digest[:64])+`"`) {
 		t.Errorf("the cask has another digest (%v)\n%s", err, cask)
+	}
+	for _, want := range []string{`url "https://example.test/Drawbridge-#{version}.zip"`, `homepage "https://example.test"`} {
+		if !strings.Contains(string(cask), want) {
+			t.Errorf("no %s in\n%s", want, cask)
+		}
+	}
+	// Without addresses there is none, not the one from before either.
+	text.Reset()
+	if err := dist(); err != nil || !strings.Contains(text.String(), "no Homebrew cask") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	if _, err := os.Stat(filepath.Join(out, "drawbridge.rb")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cask for no address: %v", err)
 	}
 	if unzip, err := exec.LookPath("unzip"); err == nil {
 		to := t.TempDir()

@@ -5,7 +5,7 @@ cask "drawbridge" do
   url "https://example.test/v#{version}/Drawbridge-#{version}.zip"
   name "Drawbridge"
   desc "Lets a program drive this desktop under a person's eyes"
-  homepage "https://github.com/drawbridge/drawbridge"
+  homepage "https://example.test/about"
 
   depends_on macos: ">= :monterey"
 
