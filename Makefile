@@ -72,7 +72,7 @@ bench: deps ## the figures of the README, as ratios measured in one run
 fuzz: ## every fuzz target for FUZZTIME (30s) each
 	packaging/fuzz.sh
 
-hosts: ## real omp, pi and MCP servers from npm, attached and called
+hosts: deps ## real omp, pi and MCP servers from npm, attached and called
 	DRAWBRIDGE_TEST_HOSTS="$(HOSTS)" $(GO) test -count=1 -v -timeout 20m ./packaging/hosts
 
 lint:

@@ -27,9 +27,15 @@ type schemaNode struct {
 	Properties map[string]schemaNode `json:"properties"`
 }
 
-// checkParamHeaders compares the headers of a modern tools/call with its
-// arguments, by the tool's definition. A nil error says that they agree.
-func checkParamHeaders(h http.Header, definition, arguments json.RawMessage) error {
+// MarkedArgument is an argument of a call that an HTTP header repeats.
+type MarkedArgument struct {
+	Header string          // the header's whole name
+	Path   string          // where it is in the arguments, as a.b
+	Value  json.RawMessage // nil where the call does not have it
+}
+
+// MarkedArguments returns what the tool's definition marks, in no order.
+func MarkedArguments(definition, arguments json.RawMessage) []MarkedArgument {
 	if !bytes.Contains(definition, []byte(paramMark)) {
 		return nil
 	}
@@ -39,26 +45,37 @@ func checkParamHeaders(h http.Header, definition, arguments json.RawMessage) err
 	if json.Unmarshal(definition, &tool) != nil {
 		return nil // the mark is not where it would mean something
 	}
-	return tool.InputSchema.check(h, arguments, "")
+	return tool.InputSchema.marked(nil, arguments, "")
 }
 
-// check walks the properties below n. args is the value that they are in; nil
+// marked walks the properties below n. args is the value that they are in; nil
 // when there is none.
-func (n schemaNode) check(h http.Header, args json.RawMessage, path string) error {
+func (n schemaNode) marked(found []MarkedArgument, args json.RawMessage, path string) []MarkedArgument {
 	if len(n.Properties) == 0 {
-		return nil
+		return found
 	}
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(args, &members) // what is no object has no members
 	for name, property := range n.Properties {
-		at, value := path+name, members[name]
+		value := members[name]
 		var header string
 		if json.Unmarshal(property.Header, &header) == nil && header != "" {
-			if err := agrees(h.Values(paramHeaderPrefix+header), paramHeaderPrefix+header, value, at); err != nil {
-				return err
+			m := MarkedArgument{Header: paramHeaderPrefix + header, Path: path + name}
+			if string(value) != "null" {
+				m.Value = value
 			}
+			found = append(found, m)
 		}
-		if err := property.check(h, value, at+"."); err != nil {
+		found = property.marked(found, value, path+name+".")
+	}
+	return found
+}
+
+// checkParamHeaders compares the headers of a modern tools/call with its
+// arguments, by the tool's definition. A nil error says that they agree.
+func checkParamHeaders(h http.Header, definition, arguments json.RawMessage) error {
+	for _, m := range MarkedArguments(definition, arguments) {
+		if err := agrees(h.Values(m.Header), m); err != nil {
 			return err
 		}
 	}
@@ -66,24 +83,24 @@ func (n schemaNode) check(h http.Header, args json.RawMessage, path string) erro
 }
 
 // agrees compares the values of one header with one argument.
-func agrees(values []string, header string, argument json.RawMessage, path string) error {
-	absent := len(argument) == 0 || string(argument) == "null"
+func agrees(values []string, m MarkedArgument) error {
+	absent := m.Value == nil
 	switch {
 	case len(values) > 1:
-		return fmt.Errorf("the header %s is there %d times", header, len(values))
+		return fmt.Errorf("the header %s is there %d times", m.Header, len(values))
 	case absent && len(values) == 0:
 		return nil
 	case absent:
-		return fmt.Errorf("the header %s is there and the argument %s is not", header, path)
+		return fmt.Errorf("the header %s is there and the argument %s is not", m.Header, m.Path)
 	case len(values) == 0:
-		return fmt.Errorf("the argument %s is there and the header %s is not", path, header)
+		return fmt.Errorf("the argument %s is there and the header %s is not", m.Path, m.Header)
 	}
 	said, ok := decodeHeader(values[0])
 	if !ok {
-		return fmt.Errorf("the header %s is not valid Base64 in its =?base64?…?=", header)
+		return fmt.Errorf("the header %s is not valid Base64 in its =?base64?…?=", m.Header)
 	}
-	if !sameValue(said, argument) {
-		return fmt.Errorf("the header %s and the argument %s differ", header, path)
+	if !sameValue(said, m.Value) {
+		return fmt.Errorf("the header %s and the argument %s differ", m.Header, m.Path)
 	}
 	return nil
 }

@@ -45,8 +45,6 @@ type Events struct {
 	// Asking tells that the host itself waits for somebody. call is the id that
 	// Call was given. Conn.Asking tells what is waited for now.
 	Asking func(call, what string)
-	// Other gets every other notification.
-	Other func(method string, params json.RawMessage)
 }
 
 // Conn is the client end of MCP toward one host.
@@ -224,11 +222,9 @@ func (c *Conn) notification(e envelope) {
 		c.progress(e.params)
 	case "drawbridge/asking":
 		c.asking(e.params)
-	default:
-		if c.events.Other != nil {
-			c.events.Other(e.method, e.params)
-		}
 	}
+	// Every other one is dropped, notifications/message too: it belongs to no call,
+	// so that nobody could say which client may read it.
 }
 
 // progress hands a progress notification to the caller, with the caller's own
@@ -307,8 +303,8 @@ func (c *Conn) sendAside(f Outgoing) {
 }
 
 // roundTrip sends one request and waits for its answer. frame is given the id
-// and returns the whole frame. When ctx ends first, the host is told.
-func (c *Conn) roundTrip(ctx context.Context, q *request, method, name string, frame func(id uint64) []byte) reply {
+// and returns the whole frame, which completes f. When ctx ends first, the host is told.
+func (c *Conn) roundTrip(ctx context.Context, q *request, f Outgoing, frame func(id uint64) []byte) reply {
 	q.reply = make(chan reply, 1)
 	c.mu.Lock()
 	if c.open == nil {
@@ -325,12 +321,13 @@ func (c *Conn) roundTrip(ctx context.Context, q *request, method, name string, f
 	c.open[id] = q
 	c.mu.Unlock()
 
-	if err := c.pipe.Send(ctx, Outgoing{ID: id, Method: method, Name: name, Frame: frame(id)}); err != nil {
+	f.ID, f.Frame = id, frame(id)
+	if err := c.pipe.Send(ctx, f); err != nil {
 		if c.drop(id) {
 			if errors.Is(err, ErrGone) {
 				err = fmt.Errorf("%w: %w", errUnsent, err)
 			}
-			return reply{err: fmt.Errorf("send %s: %w", method, err)}
+			return reply{err: fmt.Errorf("send %s: %w", f.Method, err)}
 		}
 		return <-q.reply // it ended meanwhile, and that says more
 	}
@@ -342,7 +339,7 @@ func (c *Conn) roundTrip(ctx context.Context, q *request, method, name string, f
 	if !c.drop(id) {
 		return <-q.reply // the answer came first
 	}
-	if method != "initialize" { // the protocol forbids to cancel it
+	if f.Method != "initialize" { // the protocol forbids to cancel it
 		params := fmt.Sprintf(`{"requestId":%d,"reason":"the caller ended it"}`, id)
 		if c.modern {
 			params = fmt.Sprintf(`{"requestId":%d,"reason":"the caller ended it","_meta":%s}`, id, c.meta())
@@ -364,7 +361,7 @@ func (c *Conn) drop(id uint64) bool {
 
 // request sends a request of our own; params is a JSON object without _meta.
 func (c *Conn) request(ctx context.Context, method string, params string) reply {
-	return c.roundTrip(ctx, &request{}, method, "", func(id uint64) []byte {
+	return c.roundTrip(ctx, &request{}, Outgoing{Method: method}, func(id uint64) []byte {
 		if c.modern {
 			params = params[:len(params)-1] + comma(params) + `"_meta":` + c.meta() + `}`
 		}
@@ -390,6 +387,9 @@ type CallRequest struct {
 	ID     string // the call's id in the audit; comes back with Asking
 	Name   string // the tool, as the host names it
 	Params json.RawMessage
+	// Definition is the tool's, Arguments are those in Params: a binding may have
+	// to repeat some of them.
+	Definition, Arguments json.RawMessage
 	// Rename is set when Params names the tool otherwise.
 	Rename bool
 	// Progress is told what the host reports, with the caller's own token in it.
@@ -410,7 +410,8 @@ func (c *Conn) Call(ctx context.Context, r CallRequest) (result, rpcErr json.Raw
 			r.Progress(wire.Replace(params, "progressToken", edits.token))
 		}
 	}
-	got := c.roundTrip(ctx, q, "tools/call", r.Name, func(id uint64) []byte {
+	f := Outgoing{Method: "tools/call", Name: r.Name, Definition: r.Definition, Arguments: r.Arguments}
+	got := c.roundTrip(ctx, q, f, func(id uint64) []byte {
 		b := make([]byte, 0, len(r.Params)+edits.extra+128)
 		b = append(b, `{"jsonrpc":"2.0","id":`...)
 		b = strconv.AppendUint(b, id, 10)

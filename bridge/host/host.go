@@ -123,7 +123,8 @@ func (h *Host) run(ctx context.Context, c *bridge.Call, tool *Tool) bridge.Answe
 		ctx, cancel = context.WithTimeoutCause(ctx, h.config.Timeout, errTimeout)
 		defer cancel()
 	}
-	r := CallRequest{ID: c.ID, Name: tool.Name, Params: c.Params, Rename: tool.Name != c.Tool}
+	r := CallRequest{ID: c.ID, Name: tool.Name, Params: c.Params,
+		Definition: tool.Definition, Arguments: c.Arguments, Rename: tool.Name != c.Tool}
 	if c.Notify != nil {
 		r.Progress = func(params json.RawMessage) { c.Notify("notifications/progress", params) }
 	}

@@ -17,6 +17,7 @@ import (
 	"drawbridge/bridge"
 	"drawbridge/bridge/audit"
 	"drawbridge/bridge/host/hosttest"
+	"drawbridge/bridge/wire"
 )
 
 // The test binary is its own child host: with this variable set it serves over
@@ -129,7 +130,8 @@ func (f *fixture) call(ctx context.Context, tool, params string, notify func(str
 	if source == nil {
 		f.t.Fatalf("no host lists %q; there are: %s", tool, f.names())
 	}
-	p, a := source.Prepare(ctx, &bridge.Call{ID: "call-1", Tool: tool, SourceTool: tool, Params: json.RawMessage(params), Notify: notify})
+	p, a := source.Prepare(ctx, &bridge.Call{ID: "call-1", Tool: tool, SourceTool: tool, Params: json.RawMessage(params),
+		Arguments: wire.Get(json.RawMessage(params), "arguments"), Notify: notify})
 	if a != nil {
 		return *a
 	}
@@ -200,4 +202,29 @@ func difference(got, want string) string {
 	}
 	around := func(s string) string { return s[max(0, i-40):min(len(s), i+120)] }
 	return fmt.Sprintf("at byte %d\n got …%s\nwant …%s", i, around(got), around(want))
+}
+
+// TestLogMessagesEndHere has a host that logs while it runs a call: a caller hears
+// of progress alone.
+func TestLogMessagesEndHere(t *testing.T) {
+	s := &hosttest.Server{Call: func(_ context.Context, c *hosttest.Call) (json.RawMessage, json.RawMessage) {
+		token := string(wire.Get(wire.Get(c.Params, "_meta"), "progressToken"))
+		c.Peer.Notify("notifications/message", `{"level":"info","data":"of whom?"}`)
+		c.Peer.Notify("notifications/progress", `{"progressToken":`+token+`,"progress":1}`)
+		return json.RawMessage(`{"content":[]}`), nil
+	}}
+	s.SetTools(tool("a"))
+	f := newFixture(t, Options{Main: "omp"})
+	f.dial(s, "omp", `{"v":1}`)
+	f.waitNames("omp/a")
+	var heard []string
+	answer := f.call(within(t), "a", `{"name":"a","_meta":{"progressToken":"p"}}`, func(method string, params json.RawMessage) {
+		heard = append(heard, method+" "+string(params))
+	})
+	if string(answer.Result) != `{"content":[]}` {
+		t.Errorf("answer %s %s", answer.Result, answer.Error)
+	}
+	if want := `notifications/progress {"progressToken":"p","progress":1}`; len(heard) != 1 || heard[0] != want {
+		t.Errorf("heard %q, want %s", heard, want)
+	}
 }

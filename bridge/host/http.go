@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"drawbridge/bridge"
 	"drawbridge/bridge/wire"
 )
 
@@ -158,11 +160,40 @@ func (p *httpPipe) request(ctx context.Context, method string, f Outgoing) (*htt
 		if f.Name != "" {
 			r.Header.Set("Mcp-Name", headerText(f.Name))
 		}
+		repeat(r.Header, f)
 	}
 	return r, nil
 }
 
-// headerText is a name as a header may carry it.
+// repeat puts the arguments that the tool's definition marks into headers, which a
+// server of the stateless era holds against the body. Only text, numbers and
+// booleans can be marked, and only a header's name can be the mark: anything else
+// is left to the server to refuse.
+func repeat(h http.Header, f Outgoing) {
+	for _, m := range bridge.MarkedArguments(f.Definition, f.Arguments) {
+		if len(m.Value) == 0 || m.Value[0] == '{' || m.Value[0] == '[' || !isToken(m.Header) {
+			continue
+		}
+		text := string(m.Value)
+		if m.Value[0] == '"' && json.Unmarshal(m.Value, &text) != nil {
+			continue
+		}
+		h.Set(m.Header, headerText(text))
+	}
+}
+
+// isToken reports whether s can be a header's name (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// headerText is a name or a text as a header may carry it.
 func headerText(s string) string {
 	plain := s == strings.TrimSpace(s) && !strings.HasPrefix(s, "=?base64?")
 	for i := range len(s) {

@@ -194,6 +194,70 @@ func TestRemoteHeaders(t *testing.T) {
 	}
 }
 
+// TestRemoteParamHeaders has a server of the stateless era whose tool marks some
+// of its arguments: they must be repeated in headers. In the older era they are not.
+func TestRemoteParamHeaders(t *testing.T) {
+	const definition = `{"name":"t","inputSchema":{"type":"object","properties":{` +
+		`"region":{"type":"string","x-mcp-header":"Region"},` +
+		`"n":{"type":"integer","x-mcp-header":"N"},` +
+		`"on":{"type":"boolean","x-mcp-header":"On"},` +
+		`"deep":{"type":"object","properties":{"id":{"type":"string","x-mcp-header":"Deep-Id"}}},` +
+		`"odd":{"type":"string","x-mcp-header":"no name\r\nX: y"},` +
+		`"free":{"type":"string"}}}}`
+	for _, c := range []struct {
+		name, era, args string
+		want            map[string]string
+	}{
+		{"all kinds", hosttest.Modern, `{"region":"e\u0075","n":9007199254740993,"on":true,"deep":{"id":"a"},"free":"x"}`,
+			map[string]string{"Region": "eu", "N": "9007199254740993", "On": "true", "Deep-Id": "a"}},
+		{"wrapped", hosttest.Modern, `{"region":"Hällo","deep":{"id":" a"}}`,
+			map[string]string{"Region": "=?base64?SMOkbGxv?=", "Deep-Id": "=?base64?IGE=?="}},
+		{"a line break cannot leave its header", hosttest.Modern, `{"region":"eu\r\nX-Key: y"}`, map[string]string{"Region": "=?base64?ZXUNClgtS2V5OiB5?="}},
+		{"a number as it was written", hosttest.Modern, `{"n":1e2}`, map[string]string{"N": "1e2"}},
+		{"absent and null", hosttest.Modern, `{"region":null}`, nil},
+		{"what cannot be marked", hosttest.Modern, `{"region":{},"n":[1],"odd":"x"}`, nil},
+		{"the older era", hosttest.Legacy, `{"region":"eu"}`, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &hosttest.Server{Era: c.era}
+			s.SetTools(definition)
+			seen := make(chan http.Header, 1)
+			remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return
+				}
+				if strings.Contains(string(body), `"tools/call"`) {
+					seen <- r.Header
+				}
+				r.Body = io.NopCloser(strings.NewReader(string(body)))
+				s.ServeHTTP(w, r)
+			}))
+			t.Cleanup(remote.Close)
+			f := newFixture(t, Options{Main: "h", Hosts: map[string]Config{"h": {URL: remote.URL}}})
+			f.waitNames("h/t")
+			answer := f.call(within(t), "t", `{"name":"t","arguments":`+c.args+`}`, nil)
+			if !strings.Contains(string(answer.Result), c.args) {
+				t.Errorf("the arguments did not go through: %s", answer.Result)
+			}
+			got := map[string]string{}
+			for name, values := range <-seen {
+				if mark, ok := strings.CutPrefix(name, "Mcp-Param-"); ok {
+					got[mark] = strings.Join(values, "|")
+				}
+			}
+			if len(got) != len(c.want) {
+				t.Errorf("headers %q, want %q", got, c.want)
+			}
+			for mark, want := range c.want {
+				if got[mark] != want {
+					t.Errorf("Mcp-Param-%s is %q, want %q", mark, got[mark], want)
+				}
+			}
+		})
+	}
+}
+
 // sdkServer is a host made with the official SDK.
 func sdkServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)

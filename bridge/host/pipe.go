@@ -1,6 +1,9 @@
 package host
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Pipe carries whole JSON-RPC frames to and from one MCP server, whatever the
 // binding: a websocket that the host dialled, a child's stdio, Streamable HTTP.
@@ -16,13 +19,15 @@ type Pipe interface {
 	Close() error
 }
 
-// Outgoing is one frame to a host. Method and Name repeat what the frame says,
-// for bindings that put them into headers.
+// Outgoing is one frame to a host. Method, Name and Arguments repeat what the frame
+// says, for bindings that put them into headers.
 type Outgoing struct {
 	ID     uint64 // of the request; 0 for a notification or an answer
 	Method string // empty for an answer
 	Name   string // the tool, as the host names it; only for tools/call
 	Frame  []byte // must not be changed after Send
+	// Definition and Arguments are those of a tools/call; raw.
+	Definition, Arguments json.RawMessage
 }
 
 // Incoming is one frame from a host, or the news that a request of ours will

@@ -74,8 +74,14 @@ func hostCalls(ctx context.Context, b *bench) (_ []row, err error) {
 		}
 	}))
 	defer own.Close()
-	sides := make([]*side, 2)
-	for i, at := range []struct{ url, token string }{{e.WebSocket(), e.Token}, {"ws" + strings.TrimPrefix(own.URL, "http"), ""}} {
+	direct := "ws" + strings.TrimPrefix(own.URL, "http")
+	relay, err := newRelay(direct, filepath.Join(b.dir, "relay"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, relay.close()) }()
+	sides := make([]*side, 3)
+	for i, at := range []struct{ url, token string }{{e.WebSocket(), e.Token}, {direct, ""}, {relay.url(), ""}} {
 		c, closer, err := dialOurServer(ctx, at.url, at.token)
 		if err != nil {
 			return nil, err
@@ -96,6 +102,14 @@ func hostCalls(ctx context.Context, b *bench) (_ []row, err error) {
 		what: "no-op call through the agent to an attached host, 1 client, p50",
 		ours: micros(median(p50(sides[0]))), peer: micros(median(p50(sides[1]))) + ", the same call to that host's own websocket",
 		measured: ratios(p50(sides[0]), p50(sides[1])), limit: 2,
+	}, {
+		what: "the same through a bare relay (frames copied unread, two short lines written to a file), p50: what being in between costs at least",
+		ours: micros(median(p50(sides[2]))) + ", the relay", peer: micros(median(p50(sides[1]))) + ", the same call to that host's own websocket",
+		measured: ratios(p50(sides[2]), p50(sides[1])),
+	}, {
+		what: "the call through the agent, against that relay",
+		ours: micros(median(p50(sides[0]))), peer: micros(median(p50(sides[2]))) + ", the relay",
+		measured: ratios(p50(sides[0]), p50(sides[2])),
 	}}, nil
 }
 
