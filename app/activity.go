@@ -127,9 +127,13 @@ func (p activityPage) Do(v ui.Verb, _ string) error {
 		return nil
 	case ui.VerbResume:
 		return p.gate.OfferResume()
+	case ui.VerbNoModels:
+		return p.models.Deny(ui.PageName)
 	}
 	return fmt.Errorf("the page cannot do %q", v)
 }
+
+func (p activityPage) AllowModels(ctx context.Context) error { return p.models.Allow(ctx, ui.PageName) }
 
 func (p activityPage) StopCall(id string) bool {
 	return p.server.StopCall(id, &stop.Error{Reason: stop.Stopped, Message: "the call was stopped on the activity page"})

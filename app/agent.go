@@ -270,7 +270,7 @@ func (a *agent) openModels() error {
 	var err error
 	a.models, err = hostllm.Open(hostllm.Options{
 		Dir: a.dir, Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
-		Person: a.gate, Audit: a.audit, Log: a.log,
+		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Log: a.log,
 	})
 	if err != nil {
 		return err

@@ -96,13 +96,11 @@ func (a *agent) openSurfaces(ctx context.Context) {
 	a.onClose("tray and notifications", func() error { s.ended.Wait(); return nil })
 }
 
-// watchModels shows changes of the model switch, and tells the person once when
-// it begins to refuse.
+// watchModels tells the person once of each denial when it begins to refuse.
 func (s *surfaces) watchModels(ctx context.Context) {
 	var told *hostllm.Refusal
 	for {
 		_, changed := s.models.Watch()
-		s.pulse.Touch()
 		if first := s.models.FirstRefusal(); first != nil && first != told {
 			s.Tell("Models are off, and a request was refused: " + first.String())
 			told = first
@@ -123,8 +121,13 @@ func (s *surfaces) Changed() <-chan struct{} { return s.pulse.Wait() }
 
 func (a *agent) uiState() ui.State {
 	st := a.server.Status()
-	v := ui.State{Version: st.Version, Backend: st.Backend, Models: st.HostLLM, Permissions: st.Permissions, Warnings: st.Warnings}
+	v := ui.State{Version: st.Version, Backend: st.Backend, Permissions: st.Permissions, Warnings: st.Warnings}
 	v.PausedBy, v.Paused = a.gate.Paused()
+	models, known := a.models.InForce()
+	v.Models = ui.Models{Denied: models.Mode != hostllm.Allow, By: models.By}
+	for _, h := range known {
+		v.Models.Hosts = append(v.Models.Hosts, ui.ModelHost{Name: h.ID, Denied: h.InForce})
+	}
 	now := time.Now()
 	for _, p := range a.gate.List() {
 		v.Pending = append(v.Pending, ui.NewPrompt(p, now))

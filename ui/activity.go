@@ -30,6 +30,9 @@ import (
 //go:embed page/activity.html
 var page []byte
 
+// PageName names the page in answers and changes.
+const PageName = "activity page"
+
 const (
 	codeTime  = 60 * time.Second // how long a code opens a page
 	mostPages = 8
@@ -61,6 +64,9 @@ type PageAgent interface {
 	Rules() []Rule
 	Audit() (AuditView, error)
 	Do(v Verb, arg string) error
+	// AllowModels asks the person natively whether hosts may call their models
+	// again, and waits for the answer.
+	AllowModels(ctx context.Context) error
 	// StopCall ends one call; false tells that there is none of this ID.
 	StopCall(id string) bool
 	// Revoke takes a rule out of the person's file. What loosens is then asked
@@ -238,7 +244,7 @@ func (a *Activity) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			write(w, http.StatusOK, v)
 		}
-	case "confirm", "answer", "stop", "pause", "resume", "revoke":
+	case "confirm", "answer", "stop", "pause", "resume", "revoke", "deny-models", "allow-models":
 		if want(w, r, http.MethodPost) {
 			a.serveDeed(w, r, p, what)
 		}
@@ -390,6 +396,10 @@ func (a *Activity) serveDeed(w http.ResponseWriter, r *http.Request, p *openPage
 		err = a.o.Agent.Do(VerbPause, "")
 	case "resume": // asks natively
 		err = a.o.Agent.Do(VerbResume, "")
+	case "deny-models":
+		err = a.o.Agent.Do(VerbNoModels, "")
+	case "allow-models": // asks natively
+		err = a.o.Agent.AllowModels(r.Context())
 	case "revoke":
 		err = a.o.Agent.Revoke(d.ID)
 	}
@@ -480,7 +490,7 @@ func (a *Activity) answer(p *openPage, d deed) error {
 		}
 		for scope, name := range scopeNames {
 			if name == d.Answer {
-				return pending.Answer(gate.Answer{Scope: scope, Reason: strings.ToValidUTF8(d.Reason, "\ufffd"), By: "activity page"})
+				return pending.Answer(gate.Answer{Scope: scope, Reason: strings.ToValidUTF8(d.Reason, "\ufffd"), By: PageName})
 			}
 		}
 		return fmt.Errorf("there is no answer %q", d.Answer)

@@ -31,7 +31,13 @@ type pageRig struct {
 	native   *nativeDesk
 	browsed  []string
 	injected time.Time
-	now      func() time.Time
+	models   Models
+}
+
+func (r *pageRig) State() State {
+	s := r.gateAgent.State()
+	s.Models = r.models
+	return s
 }
 
 func (r *pageRig) Prompts() []*gate.Pending { return r.gate.List() }
@@ -44,8 +50,9 @@ func (r *pageRig) Rules() []Rule {
 func (r *pageRig) Audit() (AuditView, error) {
 	return AuditView{Records: []json.RawMessage{json.RawMessage(`{"seq":1}`)}, Problems: []string{}, OK: true}, nil
 }
-func (r *pageRig) StopCall(id string) bool { return r.Do("stopcall", id) == nil && id == "c1" }
-func (r *pageRig) Revoke(key string) error { return r.Do("revoke", key) }
+func (r *pageRig) StopCall(id string) bool           { return r.Do("stopcall", id) == nil && id == "c1" }
+func (r *pageRig) AllowModels(context.Context) error { return r.Do(VerbModels, "") }
+func (r *pageRig) Revoke(key string) error           { return r.Do("revoke", key) }
 func (r *pageRig) Confirm(ctx context.Context, choices []string, shown string) (bool, error) {
 	return r.gate.ConfirmPage(ctx, choices, shown)
 }
@@ -146,7 +153,7 @@ func TestPageNeedsToken(t *testing.T) {
 		if strings.Contains(csp, "unsafe") || strings.Count(csp, "sha256-") != 2 {
 			t.Error(csp)
 		}
-		for _, path := range []string{"state", "picture/after/x", "audit", "confirm", "answer", "stop", "pause", "resume", "revoke", "x", "../mcp"} {
+		for _, path := range []string{"state", "picture/after/x", "audit", "confirm", "answer", "stop", "pause", "resume", "revoke", "deny-models", "allow-models", "x", "../mcp"} {
 			for _, token := range []string{"", "wrong"} {
 				for _, method := range []string{"GET", "POST"} {
 					if status, _ := r.do(token, method, path, "{}"); status != 401 {
@@ -374,12 +381,13 @@ func TestPageDeeds(t *testing.T) {
 		for _, tt := range []struct {
 			path, body string
 			want       int
-		}{{"stop", `{"id":"c1"}`, 200}, {"stop", `{"id":"gone"}`, 409}, {"stop", "", 200}, {"pause", "{}", 200}, {"resume", "{}", 200}, {"revoke", `{"id":"abc"}`, 200}} {
+		}{{"stop", `{"id":"c1"}`, 200}, {"stop", `{"id":"gone"}`, 409}, {"stop", "", 200}, {"pause", "{}", 200}, {"resume", "{}", 200}, {"revoke", `{"id":"abc"}`, 200},
+			{"deny-models", "", 200}, {"allow-models", "", 200}} {
 			if status, body := r.do(token, "POST", tt.path, tt.body); status != tt.want {
 				t.Errorf("%s: %d %s", tt.path, status, body)
 			}
 		}
-		if got := fmt.Sprint(r.deeds()); got != "[stopcallc1 stopcallgone stop pause resume revokeabc]" {
+		if got := fmt.Sprint(r.deeds()); got != "[stopcallc1 stopcallgone stop pause resume revokeabc no_models models]" {
 			t.Error(got)
 		}
 		s := r.state(token)
@@ -461,4 +469,29 @@ func TestHistory(t *testing.T) {
 	if len(list) != mostFinished || kept != 2 || bytes > historyBytes || list[1].after == "" || list[0].Text != "(too long to keep)" {
 		t.Errorf("%d calls, %d pictures, %d bytes", len(list), kept, bytes)
 	}
+}
+
+// TestPageModels: what the page shows of the model switch.
+func TestPageModels(t *testing.T) {
+	r := newPageRig(t)
+	for name, s := range states() {
+		if strings.HasPrefix(name, "models-") {
+			b, err := json.MarshalIndent(newPageState(&s, r, r.history, noon).Models, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "page/"+name+".json", string(b)+"\n")
+		}
+	}
+}
+
+// TestPageLoosen: what loosens is shown on the page, and offers no answer there.
+func TestPageLoosen(t *testing.T) {
+	p := &gate.Pending{ID: "a-7", Kind: gate.AskLoosen, Request: &gate.Request{Client: "edi\u202etor"},
+		Items: []gate.Item{{Key: "k", Text: "hosts may call their own models again (host_llm: allow)"}}, Since: noon, Deadline: noon.Add(2 * time.Minute)}
+	b, err := json.MarshalIndent(newPagePrompt(p, noon), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "page/loosen.json", string(b)+"\n")
 }

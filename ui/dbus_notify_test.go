@@ -301,3 +301,30 @@ func TestImageData(t *testing.T) {
 		t.Error(sig)
 	}
 }
+
+// TestNotificationLoosen: what loosens is asked with its own words and buttons,
+// and each of them does what it says.
+func TestNotificationLoosen(t *testing.T) {
+	d := newDesk(t, gate.Options{CoolDown: time.Nanosecond}, "body", "body-markup")
+	for _, tt := range []struct {
+		name string
+		do   func(id uint32)
+		want gate.Outcome
+	}{
+		{"allow", func(id uint32) { d.daemon.click(id, "once") }, gate.Allowed},
+		{"keep", func(id uint32) { d.daemon.click(id, "deny") }, gate.Denied},
+		{"dismissed", func(id uint32) { d.daemon.end(id, 2) }, gate.Denied},
+	} {
+		v := make(chan gate.Verdict, 1)
+		go func() {
+			v <- d.gate.Loosen(t.Context(), "edi\u202etor", gate.Item{Key: "host-llm", Text: "hosts may call <b>their</b> models"})
+		}()
+		n := d.next()
+		golden(t, "notify/loosen.txt", strings.Join(append([]string{n.summary, n.body}, n.actions...), "\n")+"\n")
+		past(d.surface)
+		tt.do(n.id)
+		if got := <-v; got.Outcome != tt.want || got.By != "person at the notification" {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}

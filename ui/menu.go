@@ -88,7 +88,7 @@ func BuildMenu(s State) Menu {
 		}},
 		{Name: "clients", Line: true, Room: 1, SubRoom: mostListed + 1, Items: []Item{clients(s.Clients)}},
 		{Name: "hosts", Room: 1, SubRoom: mostListed + 1, Items: hosts(s.Hosts)},
-		{Name: "models", Room: 1, Items: models(s.Models)},
+		{Name: "models", Room: 1, SubRoom: mostListed + 4, Items: []Item{models(&s.Models)}},
 		{Name: "warnings", Room: 1, SubRoom: mostListed + 1, Items: warnings(s.Warnings)},
 		{Name: "open", Line: true, Room: 1, Items: []Item{{Key: "activity", Label: "Open activity", Action: Action{Verb: VerbActivity}}}},
 		{Name: "copy", Room: 1, SubRoom: len(ClientKinds), Items: []Item{copies()}},
@@ -106,16 +106,6 @@ func prompts(all []Prompt) []Item {
 		items = append(items, Item{Key: p.ID, Label: promptLabel(&p), Sub: answers(&p)})
 	}
 	return items
-}
-
-func models(mode string) []Item {
-	switch mode {
-	case "allow":
-		return []Item{{Key: "no_models", Label: "Switch hosts' models off", Action: Action{Verb: VerbNoModels}}}
-	case "deny":
-		return []Item{{Key: "models", Label: "Let hosts call their models…", Action: Action{Verb: VerbModels}}}
-	}
-	return nil
 }
 
 func more(n int) []Item {
@@ -242,6 +232,41 @@ func hosts(all []Host) []Item {
 	}
 	it.Sub = capped(it.Sub)
 	return []Item{it}
+}
+
+// models is the switch: what is so at which host, and what can be done.
+func models(m *Models) Item {
+	it := Item{Key: "models", Label: m.String()}
+	line := func(key, text string) {
+		it.Sub = append(it.Sub, Item{Key: key, Label: text, Disabled: true})
+	}
+	if m.By != "" {
+		line("by", "Set by "+name(m.By))
+	}
+	if w := m.warning(); w != "" {
+		line("warning", w)
+	}
+	for i, h := range m.Hosts {
+		if i == mostListed {
+			it.Sub = append(it.Sub, Item{Key: "more", Label: fmt.Sprintf("%d more: open activity", len(m.Hosts)-i), Action: Action{Verb: VerbActivity}})
+			break
+		}
+		line("host-"+h.Name, h.String())
+	}
+	if m.Denied {
+		it.Sub = append(it.Sub, Item{Key: "allow", Label: "Let hosts call their models…", Action: Action{Verb: VerbModels}})
+	} else {
+		it.Sub = append(it.Sub, Item{Key: "deny", Label: "Switch hosts' models off", Action: Action{Verb: VerbNoModels}})
+	}
+	return it
+}
+
+// String is a host's line.
+func (h ModelHost) String() string {
+	if h.Denied {
+		return name(h.Name) + ": denied"
+	}
+	return name(h.Name) + ": may call its model"
 }
 
 func warnings(all []string) []Item {

@@ -24,12 +24,20 @@ func call(id, client, tool, args string, rule bool, conn string) Prompt {
 	return NewPrompt(p, noon.Add(14*time.Second))
 }
 
+// loosen is a prompt about one thing that loosens.
+func loosen(id, client, text string) Prompt {
+	return NewPrompt(&gate.Pending{ID: id, Kind: gate.AskLoosen, Request: &gate.Request{Client: client},
+		Items: []gate.Item{{Key: "k", Text: text}}, Since: noon, Deadline: noon.Add(2 * time.Minute)}, noon.Add(14*time.Second))
+}
+
 func states() map[string]State {
 	bash := call("a-1", "claude", "bash", `{"command":"ls -l","timeout":30}`, true, "k1")
 	many := State{Version: "1.2.3"}
 	for i := range 15 {
 		many.Pending = append(many.Pending, call(fmt.Sprintf("a-%d", i), fmt.Sprintf("client-%d", i), "bash", `{}`, false, ""))
 		many.Clients = append(many.Clients, Client{fmt.Sprintf("client-%d", i), 1, i})
+		many.Models.Denied, many.Models.By = true, "x"
+		many.Models.Hosts = append(many.Models.Hosts, ModelHost{fmt.Sprintf("host-%d", i), i%2 == 0})
 		many.Warnings = append(many.Warnings, fmt.Sprintf("warning %d", i))
 	}
 	again := call("a-2", "claude", "computer", `{"actions":[{"type":"click","x":1,"y":2}]}`, true, "k1")
@@ -46,11 +54,17 @@ func states() map[string]State {
 		"asking": {Version: "1.2.3", Hosts: []Host{{Name: "omp", Kind: "attached", State: "ready", Tools: 12, Asking: "run tests?"}}},
 		"accept": {Version: "1.2.3", Pending: []Prompt{{ID: "a-4", Kind: gate.AskAccept, Left: 90 * time.Second,
 			Items: []string{"new rule in the rules file: {tool: \"*\", then: allow}", "client x may use every action"}}}},
-		"page":      {Version: "1.2.3", Pending: []Prompt{{ID: "a-5", Kind: gate.AskPage, Choices: []string{"17", "42", "80"}, Left: time.Minute}}},
-		"models":    {Version: "1.2.3", Models: "allow"},
-		"no_models": {Version: "1.2.3", Models: "deny"},
-		"many":      many,
-		"nasty":     {Version: "1.2.3", Pending: []Prompt{call("a-6", "evil\u202e\n", "_rm\x1b[2J", `{"`+strings.Repeat("k", 300)+`":"\u202ehidden\u0007","b":[1,2,3,4,5,6,7,8,9,10,11,12]}`, true, "")}},
+		"loosen": {Version: "1.2.3", Pending: []Prompt{loosen("a-7", "edi\u202etor", "hosts may call their own models again (host_llm: allow)")}},
+		"models-denied": {Version: "1.2.3", Working: []string{"claude"}, Models: Models{Denied: true, By: "the tray",
+			Hosts: []ModelHost{{"claude-code", true}, {"omp", true}}}},
+		"models-nobody": {Version: "1.2.3", Models: Models{Denied: true, By: "configuration"}},
+		"models-uncovered": {Version: "1.2.3", Working: []string{"claude"}, Models: Models{Denied: true, By: "client editor",
+			Hosts: []ModelHost{{"claude-code", true}, {"o\u202emp", false}, {"pi", true}}}},
+		"models-late": {Version: "1.2.3", Models: Models{By: "the tray, allowed by the person at the tray",
+			Hosts: []ModelHost{{"omp", true}, {"pi", false}}}},
+		"page":  {Version: "1.2.3", Pending: []Prompt{{ID: "a-5", Kind: gate.AskPage, Choices: []string{"17", "42", "80"}, Left: time.Minute}}},
+		"many":  many,
+		"nasty": {Version: "1.2.3", Pending: []Prompt{call("a-6", "evil\u202e\n", "_rm\x1b[2J", `{"`+strings.Repeat("k", 300)+`":"\u202ehidden\u0007","b":[1,2,3,4,5,6,7,8,9,10,11,12]}`, true, "")}},
 	}
 }
 
@@ -156,6 +170,7 @@ func TestMenuOffersEveryVerdict(t *testing.T) {
 		{call("a", "c", "t", "{}", false, ""), []gate.Scope{gate.Once, gate.For15m, gate.Deny}},
 		{Prompt{Kind: gate.AskResume}, []gate.Scope{gate.Once, gate.Deny}},
 		{Prompt{Kind: gate.AskAccept}, []gate.Scope{gate.Once, gate.Deny}},
+		{loosen("a", "c", "more"), []gate.Scope{gate.Once, gate.Deny}},
 		{Prompt{Kind: gate.AskPage, Choices: []string{"1"}}, []gate.Scope{gate.Once, gate.Deny}},
 	} {
 		var got []gate.Scope

@@ -24,6 +24,16 @@ type pageState struct {
 	Hosts    []string       `json:"hosts"`
 	Rules    []Rule         `json:"rules"`
 	Warnings []string       `json:"warnings"`
+	Models   pageModels     `json:"models"`
+}
+
+// pageModels is the switch of the hosts' models.
+type pageModels struct {
+	Text    string   `json:"text"`
+	By      string   `json:"by"`      // who set it
+	Denied  bool     `json:"denied"`  // as asked
+	Warning string   `json:"warning"` // empty: no host goes its own way
+	Hosts   []string `json:"hosts"`
 }
 
 type pagePrompt struct {
@@ -65,6 +75,10 @@ func newPageState(s *State, a PageAgent, h *History, now time.Time) *pageState {
 		Version: s.Version, Status: status, Icon: icon.String(), Paused: s.Paused,
 		Pending: []pagePrompt{}, Running: []pageCall{}, Finished: []pageFinished{},
 		Clients: []string{}, Hosts: []string{}, Rules: []Rule{}, Warnings: []string{},
+		Models: pageModels{s.Models.String(), name(s.Models.By), s.Models.Denied, s.Models.warning(), []string{}},
+	}
+	for _, h := range s.Models.Hosts {
+		v.Models.Hosts = append(v.Models.Hosts, h.String())
 	}
 	for _, p := range a.Prompts() {
 		v.Pending = append(v.Pending, newPagePrompt(p, now))

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,9 +18,57 @@ type State struct {
 	Working     []string // clients whose calls run
 	Clients     []Client
 	Hosts       []Host
-	Models      string            // whether hosts may call their own models: allow or deny; empty: not known
+	Models      Models
 	Permissions map[string]string // as in /status
 	Warnings    []string
+}
+
+// Models is the switch of the hosts' models: what was asked, and what is so. The
+// zero Models are allowed, and known to concern nobody.
+type Models struct {
+	Denied bool
+	By     string
+	Hosts  []ModelHost
+}
+
+// ModelHost is one host that calls a model of its own.
+type ModelHost struct {
+	Name   string
+	Denied bool // a layer refuses its model requests now
+}
+
+// denied counts the hosts whose requests are refused, and names the others.
+func (m *Models) denied() (n int, open []string) {
+	for _, h := range m.Hosts {
+		if h.Denied {
+			n++
+		} else {
+			open = append(open, h.Name)
+		}
+	}
+	return n, open
+}
+
+// String is the switch in one line: what was asked, and where it is in force.
+func (m *Models) String() string {
+	n, _ := m.denied()
+	switch {
+	case !m.Denied && n > 0:
+		return fmt.Sprintf("Models: allowed (still denied in %d of %s)", n, plural(len(m.Hosts), "host"))
+	case !m.Denied:
+		return "Models: allowed"
+	case len(m.Hosts) == 0:
+		return "Models: denied (no host yet)"
+	}
+	return fmt.Sprintf("Models: denied (in force for %d of %s)", n, plural(len(m.Hosts), "host"))
+}
+
+// warning names the hosts that call their models all the same; empty: none.
+func (m *Models) warning() string {
+	if _, open := m.denied(); m.Denied && len(open) > 0 {
+		return "Not covered, may call models: " + listing(open)
+	}
+	return ""
 }
 
 // Client is one client in a State.
@@ -58,7 +107,10 @@ type Prompt struct {
 func NewPrompt(p *gate.Pending, now time.Time) Prompt {
 	v := Prompt{ID: p.ID, Kind: p.Kind, Again: p.Again, Choices: p.Choices, Scopes: p.Scopes(), Since: p.Since}
 	if r := p.Request; r != nil {
-		v.Client, v.Tool, v.Host, v.Args = r.Client, r.Tool, r.Host, arguments(r.Args)
+		v.Client, v.Tool, v.Host = r.Client, r.Tool, r.Host
+		if p.Kind == gate.AskCall {
+			v.Args = arguments(r.Args)
+		}
 		if r.Extra != nil {
 			v.Args = append(append(v.Args, "and sends along, beside the arguments:"), arguments(r.Extra)...)
 		}
@@ -106,13 +158,20 @@ func (s *State) Status() (Icon, string) {
 		return IconWaiting, "Host " + name(h.Name) + " asks: " + Escape(h.Asking, 60)
 	case len(missing) > 0:
 		return IconProblem, "Permission missing: " + listing(missing)
+	case s.Models.warning() != "":
+		return IconProblem, "Models denied. " + s.Models.warning()
 	case len(s.Working) > 0:
-		return IconWorking, "Working for " + listing(s.Working)
+		return IconWorking, "Working for " + listing(s.Working) + s.modelsDenied()
 	}
-	if s.Models == "deny" {
-		return IconReady, "Ready, hosts' models are off"
+	return IconReady, "Ready" + s.modelsDenied()
+}
+
+// modelsDenied is what a state line ends with while models are denied.
+func (s *State) modelsDenied() string {
+	if s.Models.Denied {
+		return ", models denied"
 	}
-	return IconReady, "Ready"
+	return ""
 }
 
 // missing names the permissions that are known to be missing.

@@ -130,6 +130,7 @@ func (s *Switch) Launched(host string) {
 	s.book.Lock()
 	defer s.book.Unlock()
 	s.ledger.account(host).launched = true
+	s.bump()
 }
 
 // Attached is a host's session while it is attached.
@@ -243,11 +244,38 @@ func (a *account) report(id string, denied bool) HostReport {
 	return h
 }
 
+// HostInForce is one host, and whether a layer refuses its model requests now.
+type HostInForce struct {
+	ID      string
+	InForce bool
+}
+
+// InForce lists the hosts that are attached, or that were given base URLs and
+// proxy, by name. It is what a person is shown beside what was asked.
+func (s *Switch) InForce() (State, []HostInForce) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.book.Lock()
+	defer s.book.Unlock()
+	var hosts []HostInForce
+	for _, id := range slices.Sorted(maps.Keys(s.ledger)) {
+		if a := s.ledger[id]; a.attached != nil || a.launched {
+			hosts = append(hosts, HostInForce{id, a.refuses(s.state.Mode != Allow)})
+		}
+	}
+	return s.state, hosts
+}
+
+// refuses tells whether any layer of the host refuses.
+func (a *account) refuses(denied bool) bool {
+	return a.launched && denied || a.coverage != nil && len(a.coverage.Covers) > 0 && a.coverage.Mode == Deny
+}
+
 // uncovered warns of the attached hosts that no layer covers.
 func (l ledger) uncovered() []string {
 	var names []string
 	for id, a := range l {
-		if a.attached != nil && !a.launched && (a.coverage == nil || len(a.coverage.Covers) == 0 || a.coverage.Mode != Deny) {
+		if a.attached != nil && !a.refuses(true) {
 			names = append(names, id)
 		}
 	}

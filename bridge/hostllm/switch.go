@@ -20,7 +20,10 @@ type Options struct {
 	ModelHosts []string // patterns of destinations beside the built-in ones
 	Person     Person   // nil: nobody can be asked
 	Audit      Auditor
-	Log        zerolog.Logger
+	// Changed, if set, is called when the state or the hosts change. It must not
+	// block, nor call the switch.
+	Changed func()
+	Log     zerolog.Logger
 }
 
 // Switch is the kill switch. It is safe for concurrent use.
@@ -120,6 +123,9 @@ func (s *Switch) FirstRefusal() *Refusal {
 func (s *Switch) bump() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+	if s.opts.Changed != nil {
+		s.opts.Changed()
+	}
 }
 
 // Deny switches models off, at once: requests under way end. by says who wanted

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -291,6 +292,11 @@ func TestReport(t *testing.T) {
 	}
 	if first := s.FirstRefusal(); first == nil || first.Provider != "anthropic" || s.FirstRefusal() != first {
 		t.Errorf("the first refusal is %+v", first)
+	}
+	state, inForce := s.InForce()
+	wantForce := []HostInForce{{"again", true}, {"bare", false}, {"codex", true}, {"late", false}, {"omp", true}}
+	if state.Mode != Deny || !slices.Equal(inForce, wantForce) {
+		t.Errorf("%s in force at %v, want %v", state.Mode, inForce, wantForce)
 	}
 	w := strings.Join(s.Warnings(), "\n")
 	if !strings.Contains(w, "host omp, providers, to anthropic") || !strings.Contains(w, "can call theirs: bare, late") {
