@@ -45,6 +45,8 @@ type Events struct {
 	// Asking tells that the host itself waits for somebody. call is the id that
 	// Call was given. Conn.Asking tells what is waited for now.
 	Asking func(call, what string)
+	// Other gets every other notification.
+	Other func(method string, params json.RawMessage)
 }
 
 // Conn is the client end of MCP toward one host.
@@ -222,9 +224,11 @@ func (c *Conn) notification(e envelope) {
 		c.progress(e.params)
 	case "drawbridge/asking":
 		c.asking(e.params)
+	default:
+		if c.events.Other != nil {
+			c.events.Other(e.method, e.params)
+		}
 	}
-	// Every other one is dropped, notifications/message too: it belongs to no call,
-	// so that nobody could say which client may read it.
 }
 
 // progress hands a progress notification to the caller, with the caller's own

@@ -88,7 +88,9 @@ func (c *Conn) tellModels(ctx context.Context, mode hostllm.Mode) (*hostllm.Cove
 	return &cov, nil
 }
 
-// other takes the notifications of a session that are its own.
+// other takes the notifications of a session that are its own. Every other one
+// is dropped, notifications/message too: it belongs to no call, so that nobody
+// could say which client may read it.
 func (h *Host) other(method string, params json.RawMessage) {
 	if method != "drawbridge/hostLlmRefused" || h.set.opts.Models == nil || h.config.Kind() != KindAttached {
 		return
