@@ -135,6 +135,10 @@ func (p activityPage) Do(v ui.Verb, _ string) error {
 
 func (p activityPage) AllowModels(ctx context.Context) error { return p.models.Allow(ctx, ui.PageName) }
 
+func (p activityPage) OfferRule(ctx context.Context, r gate.Rule) error {
+	return p.gate.OfferRule(ctx, ui.PageName, r)
+}
+
 func (p activityPage) StopCall(id string) bool {
 	return p.server.StopCall(id, &stop.Error{Reason: stop.Stopped, Message: "the call was stopped on the activity page"})
 }

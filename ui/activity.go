@@ -69,6 +69,9 @@ type PageAgent interface {
 	AllowModels(ctx context.Context) error
 	// StopCall ends one call; false tells that there is none of this ID.
 	StopCall(id string) bool
+	// OfferRule asks the person natively whether to write a rule, and waits for
+	// the answer.
+	OfferRule(ctx context.Context, r gate.Rule) error
 	// Revoke takes a rule out of the person's file. What loosens is then asked
 	// natively.
 	Revoke(key string) error
@@ -385,7 +388,7 @@ func (a *Activity) serveDeed(w http.ResponseWriter, r *http.Request, p *openPage
 		a.confirm(w, p)
 		return
 	case "answer":
-		err = a.answer(p, d)
+		err = a.answer(r.Context(), p, d)
 	case "stop":
 		if d.ID == "" {
 			err = a.o.Agent.Do(VerbStop, "")
@@ -471,7 +474,9 @@ func pick(n int) int {
 // scopeNames are the answers as the page names them.
 var scopeNames = map[gate.Scope]string{gate.Deny: "deny", gate.Once: "once", gate.ForConn: "connection", gate.For15m: "15m", gate.Always: "always"}
 
-func (a *Activity) answer(p *openPage, d deed) error {
+// answer gives a page's answer to a call. A page does not loosen by itself, so
+// its always allows the call once and has the rule asked natively.
+func (a *Activity) answer(ctx context.Context, p *openPage, d deed) error {
 	a.mu.Lock()
 	may, since := p.answers == answersYes, p.shown[d.ID]
 	a.mu.Unlock()
@@ -489,9 +494,21 @@ func (a *Activity) answer(p *openPage, d deed) error {
 			return &refusedError{"that was too quick to have been read, and does not count"}
 		}
 		for scope, name := range scopeNames {
-			if name == d.Answer {
-				return pending.Answer(gate.Answer{Scope: scope, Reason: strings.ToValidUTF8(d.Reason, "\ufffd"), By: PageName})
+			if name != d.Answer {
+				continue
 			}
+			answer := gate.Answer{Scope: scope, Reason: strings.ToValidUTF8(d.Reason, "\ufffd"), By: PageName}
+			if scope != gate.Always || pending.Rule == nil {
+				return pending.Answer(answer)
+			}
+			answer.Scope = gate.Once
+			if err := pending.Answer(answer); err != nil {
+				return err
+			}
+			if err := a.o.Agent.OfferRule(ctx, *pending.Rule); err != nil {
+				return fmt.Errorf("the call was allowed once, but %w", err)
+			}
+			return nil
 		}
 		return fmt.Errorf("there is no answer %q", d.Answer)
 	}

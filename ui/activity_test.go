@@ -52,7 +52,10 @@ func (r *pageRig) Audit() (AuditView, error) {
 }
 func (r *pageRig) StopCall(id string) bool           { return r.Do("stopcall", id) == nil && id == "c1" }
 func (r *pageRig) AllowModels(context.Context) error { return r.Do(VerbModels, "") }
-func (r *pageRig) Revoke(key string) error           { return r.Do("revoke", key) }
+func (r *pageRig) OfferRule(ctx context.Context, rule gate.Rule) error {
+	return r.gate.OfferRule(ctx, PageName, rule)
+}
+func (r *pageRig) Revoke(key string) error { return r.Do("revoke", key) }
 func (r *pageRig) Confirm(ctx context.Context, choices []string, shown string) (bool, error) {
 	return r.gate.ConfirmPage(ctx, choices, shown)
 }
@@ -494,4 +497,73 @@ func TestPageLoosen(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "page/loosen.json", string(b)+"\n")
+}
+
+// TestPageAlways: a page's always runs the call once and has the rule asked
+// natively; nothing is written before the person accepts it there.
+func TestPageAlways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPageRig(t)
+		token := r.open()
+		number := r.confirm(token)
+		if err := r.native.last().Answer(gate.Answer{Scope: gate.Once, Choice: number, By: "desk"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for i, tt := range []struct {
+			name   string
+			answer gate.Answer
+			status int
+			want   string // of the page's answer
+		}{
+			{"refused", gate.Answer{Reason: "too much"}, 409, "the call was allowed once, but the rule was not written: a person said no: too much"},
+			{"accepted", gate.Answer{Scope: gate.Once}, 200, "{}"},
+		} {
+			v := r.ask(t.Context(), "claude")
+			synctest.Wait()
+			id := r.state(token).Pending[0].ID
+			time.Sleep(time.Minute) // for reading, and for the cool-down
+			type reply struct {
+				status int
+				body   string
+			}
+			replied := make(chan reply, 1)
+			go func() {
+				status, body := r.do(token, "POST", "answer", `{"id":"`+id+`","answer":"always"}`)
+				replied <- reply{status, body}
+			}()
+			synctest.Wait()
+			if got := <-v; got.Outcome != gate.Allowed {
+				t.Fatalf("%s: the call: %+v", tt.name, got)
+			}
+			p := r.native.last()
+			if p.Kind != gate.AskLoosen || p.Request.Client != PageName ||
+				p.Items[0].Text != `new rule in the rules file: {tool: "bash", client: "claude", host: "omp", then: allow}` {
+				t.Fatalf("%s: asked natively: %+v", tt.name, p)
+			}
+			// The page shows that question and cannot answer it.
+			s := r.state(token)
+			time.Sleep(time.Second)
+			if status, _ := r.do(token, "POST", "answer", `{"id":"`+p.ID+`","answer":"once"}`); len(s.Pending) != 1 || !s.Pending[0].Native || status != 403 {
+				t.Errorf("%s: %d, %+v", tt.name, status, s.Pending)
+			}
+			if n := len(r.gate.Rules()); n != 0 {
+				t.Errorf("%s: %d rules before the person accepted any", tt.name, n)
+			}
+			tt.answer.By = "desk"
+			if err := p.Answer(tt.answer); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-replied; got.status != tt.status || !strings.Contains(got.body, tt.want) {
+				t.Errorf("%s: %+v", tt.name, got)
+			}
+			if n := len(r.gate.Rules()); n != i {
+				t.Errorf("%s: %d rules", tt.name, n)
+			}
+			unasked := r.gate.MayRunUnasked(&gate.Request{Client: "claude", Conn: "k", Host: "omp", Tool: "bash"})
+			if unasked != (tt.status == 200) {
+				t.Errorf("%s: further calls run unasked: %v", tt.name, unasked)
+			}
+		}
+	})
 }

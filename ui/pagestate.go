@@ -166,7 +166,7 @@ func pageLabel(p *Prompt, s gate.Scope) string {
 	case gate.For15m:
 		return "Allow " + name(p.Tool) + " for 15 minutes"
 	case gate.Always:
-		return "Always, by the rule " + Escape(p.Rule, longest)
+		return "Allow once, and ask on the tray, a notification or the terminal for the rule " + Escape(p.Rule, longest)
 	}
 	return "Deny"
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -100,15 +101,25 @@ func (g *Gate) accept(p *Pending) {
 	}
 }
 
-// addRule writes the rule of an Always. It was shown, so it is accepted; rules
-// that somebody else put into the file meanwhile are not.
-func (g *Gate) addRule(r Rule) {
+// OfferRule puts a rule before the person on the native surfaces, waits, and
+// writes it if they accept. by says who wants it. It is for answers that came
+// from a place which may answer for a call but not loosen.
+func (g *Gate) OfferRule(ctx context.Context, by string, r Rule) error {
+	v := g.Loosen(ctx, by, Item{Key: "rules+" + r.Key(), Text: fmt.Sprintf("new rule in the rules file: %s", r)})
+	if v.Outcome != Allowed {
+		return fmt.Errorf("the rule was not written: %s", v.Message)
+	}
+	return g.addRule(r)
+}
+
+// addRule writes a rule that the person was shown, so it is accepted; rules that
+// somebody else put into the file meanwhile are not.
+func (g *Gate) addRule(r Rule) error {
 	g.policy.Lock()
 	defer g.policy.Unlock()
 	rules, err := g.opts.Rules.Add(r)
 	if err != nil {
-		g.opts.Log.Error().Err(err).Msg("the rule of an always could not be written; the call was allowed once")
-		return
+		return fmt.Errorf("the rule could not be written: %w", err)
 	}
 	g.mu.Lock()
 	next := g.latest()
@@ -125,8 +136,9 @@ func (g *Gate) addRule(r Rule) {
 		err = g.setPolicy(next)
 	}
 	if err != nil {
-		g.opts.Log.Error().Err(err).Msg("the rule of an always is not in force")
+		return fmt.Errorf("the rule was written, but is not in force: %w", err)
 	}
+	return nil
 }
 
 // Rules returns the person's own rules as they were last read, in the order of

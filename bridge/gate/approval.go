@@ -390,7 +390,9 @@ type coolDown struct {
 // spend takes over what an answer says about later calls.
 func (g *Gate) spend(p *Pending, r *Request, d decision) {
 	if p.answer.Scope == Always {
-		g.addRule(*p.Rule)
+		if err := g.addRule(*p.Rule); err != nil {
+			g.opts.Log.Error().Err(err).Msg("always: the call was allowed once")
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
