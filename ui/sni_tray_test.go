@@ -166,7 +166,7 @@ func TestSNITray(t *testing.T) {
 	p := panel{t, conn, <-w.items}
 	p.text() // the library answers the very first question with one level alone
 	a.gate.AddSurface(tray)
-	p.wait("Ready\n----\nStop now\nPause everything\n----\nNo client yet\n----\nOpen activity\nCopy client configuration\n    Claude Code\n", true)
+	p.wait("Ready\n----\nStop now\nPause everything\n----\nNo client yet\nModels: allowed\n    Switch hosts' models off\n----\nOpen activity\nCopy client configuration\n    Claude Code\n", true)
 
 	var pix []struct {
 		W, H int32
