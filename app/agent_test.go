@@ -43,6 +43,10 @@ func TestReadPolicy(t *testing.T) {
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("policy %+v, want %+v", p, want)
 	}
+	c.HandBack.AllowUnwatched = true
+	if p, err = readPolicy(c, file); err != nil || len(p.Loosening) != 1 || p.Loosening[0].Key != allowUnwatched {
+		t.Errorf("to run unwatched is to be accepted: %+v, %v", p.Loosening, err)
+	}
 	if got := toolConfig(c).AllowedActions; got != nil {
 		t.Errorf("the tool narrows to %v by itself; what is in force is the gate's to say", got)
 	}
