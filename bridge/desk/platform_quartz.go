@@ -57,9 +57,12 @@ func openAppleScript(_ context.Context, o Options) (*computer.Desk, error) {
 	return d, nil
 }
 
+// errNoTap tells why nobody watches the person on macOS.
+var errNoTap = errors.New("this version does not see the person's own mouse and keyboard on macOS")
+
 func quartzDesk(driver input.Driver, source capture.Source) *computer.Desk {
 	return &computer.Desk{
-		Input: driver, Source: source, Permissions: quartzPermissions,
+		Input: driver, Source: source, Permissions: quartzPermissions, Unwatched: errNoTap,
 		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
 	}
 }

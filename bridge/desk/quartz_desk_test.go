@@ -79,7 +79,9 @@ func openMac(t *testing.T, o Options, displays string, display int) *macDesk {
 	t.Cleanup(func() { d.Close() })
 	cfg := computer.DefaultConfig()
 	cfg.Display = display
-	tool := computer.New(computer.Options{Desk: d, Config: cfg, Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 4), Log: zerolog.Nop()})
+	tool := computer.New(computer.Options{Desk: d, Config: cfg, Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 4),
+		// Nobody watches the person here, and a person allowed that.
+		HandBack: func() computer.HandBack { return computer.HandBack{AllowUnwatched: true} }, Log: zerolog.Nop()})
 	t.Cleanup(tool.Close)
 	return &macDesk{s, v, tool, d}
 }
@@ -303,6 +305,22 @@ func TestQuartzNothingHeld(t *testing.T) {
 	log := m.posted(t)
 	if n := len(log); n < 2 || !strings.HasPrefix(log[n-2], "up 0 at ") || !strings.HasPrefix(log[n-1], "flags-changed 56 units=0 flags=0 ") {
 		t.Errorf("the last events are %q", log[max(0, len(log)-3):])
+	}
+}
+
+// TestQuartzUnwatched: no event is sent where the person's own input cannot be
+// seen, unless they allowed it.
+func TestQuartzUnwatched(t *testing.T) {
+	m := openMac(t, Options{Backend: Native}, "1:0,0,640,400,2,0,0", 0)
+	m.tool = computer.New(computer.Options{Desk: m.desk, Config: computer.DefaultConfig(),
+		Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 4), Log: zerolog.Nop()})
+	defer m.tool.Close()
+	r := m.call(t.Context(), t, `[{"type":"keypress","keys":["a"]}]`)
+	if r.StructuredContent.Stopped == nil || r.StructuredContent.Stopped.Reason != stop.Unwatched {
+		t.Errorf("the answer is %s", r.Content[0].Text)
+	}
+	if log := m.posted(t); len(log) != 0 {
+		t.Errorf("posted all the same: %q", log)
 	}
 }
 
