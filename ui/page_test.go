@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,11 +21,12 @@ import (
 // TestPageInBrowser: in a real browser the page fits wide and narrow, in light
 // and dark, can be used with the keyboard, and shows what programs say as text.
 func TestPageInBrowser(t *testing.T) {
+	const nasty = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("chromium is not installed (Debian package chromium)")
 	}
-	r := &pageRig{t: t, history: &History{}, native: &nativeDesk{}}
+	r := &pageRig{t: t, history: &History{}, native: &nativeDesk{}, models: Models{Hosts: []ModelHost{{nasty, false}}}}
 	r.gateAgent = newGateAgent(gate.Options{Surfaces: []gate.Surface{r.native}})
 	var address string
 	r.activity = NewActivity(t.Context(), ActivityOptions{
@@ -38,7 +40,6 @@ func TestPageInBrowser(t *testing.T) {
 	}
 	asked, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	const nasty = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
 	for i, client := range []string{nasty, strings.Repeat("w", 200)} { // in this order
 		r.ask(asked, client)
 		for len(r.gate.List()) <= i {
@@ -109,5 +110,17 @@ func TestPageInBrowser(t *testing.T) {
 	do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`#number`))
 	if n := evaluate(`document.querySelector('#number').textContent`); len(n) != 2 {
 		t.Errorf("number %q", n)
+	}
+	// The model switch.
+	if got := evaluate(`document.querySelector('#models').textContent`); !strings.Contains(got, "Models: allowed") || !strings.Contains(got, nasty+": may call its model") {
+		t.Errorf("the model switch shows %q", got)
+	}
+	do(chromedp.Click(`#models button`))
+	for !slices.Contains(r.deeds(), string(VerbNoModels)) {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("denying the models did %q", r.deeds())
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
