@@ -535,7 +535,7 @@ func TestQuartzNamesWindows(t *testing.T) {
 	do(t, err)
 	focused, err := m.d.Focused(ctx)
 	do(t, err)
-	if under == nil || *under != (Window{"XTerm", "a title"}) || focused == nil || *focused != *under {
+	if under == nil || *under != (Window{App: "XTerm", Title: "a title"}) || focused == nil || *focused != *under {
 		t.Errorf("under the pointer is %+v, the keyboard is with %+v", under, focused)
 	}
 	if w, err := m.d.Under(ctx, Point{inside.X + 400, inside.Y}); w != nil || err != nil {
