@@ -32,7 +32,7 @@ func appendLine(dst []byte, prev link, ts time.Time, r *Record) ([]byte, link) {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, here.seq, 10)
 	dst = append(dst, `,"ts":"`...)
-	dst = ts.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
+	dst = appendTime(dst, ts)
 	dst = append(dst, `","phase":`...)
 	dst = appendString(dst, string(r.Phase))
 	call := r.Phase != Note || r.ID != ""
@@ -75,6 +75,35 @@ func appendLine(dst []byte, prev link, ts time.Time, r *Record) ([]byte, link) {
 	dst = append(dst[:len(dst)-1], hashMember...)
 	dst = hex.AppendEncode(dst, here.hash[:])
 	return append(dst, "\"}\n"...), here
+}
+
+// appendTime appends ts in UTC as 2006-01-02T15:04:05.000000Z. A layout of its own
+// is what time.AppendFormat is slow at, and every call of every client pays it.
+func appendTime(dst []byte, ts time.Time) []byte {
+	ts = ts.UTC()
+	year, month, day := ts.Date()
+	hour, minute, second := ts.Clock()
+	dst = appendDigits(dst, year, 4)
+	dst = appendDigits(append(dst, '-'), int(month), 2)
+	dst = appendDigits(append(dst, '-'), day, 2)
+	dst = appendDigits(append(dst, 'T'), hour, 2)
+	dst = appendDigits(append(dst, ':'), minute, 2)
+	dst = appendDigits(append(dst, ':'), second, 2)
+	dst = appendDigits(append(dst, '.'), ts.Nanosecond()/1000, 6)
+	return append(dst, 'Z')
+}
+
+// appendDigits appends the last width decimal digits of n.
+func appendDigits(dst []byte, n, width int) []byte {
+	for range width {
+		dst = append(dst, '0')
+	}
+	for i := len(dst) - 1; width > 0; width-- {
+		dst[i] = byte('0' + n%10)
+		n /= 10
+		i--
+	}
+	return dst
 }
 
 // maxField bounds what a name from outside may take of a line.
