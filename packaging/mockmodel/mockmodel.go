@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -30,6 +31,7 @@ type Model struct {
 	mu          sync.Mutex // guards what follows
 	connections int
 	requests    []Request
+	broken      []string
 }
 
 // Request is one that arrived.
@@ -61,6 +63,13 @@ func (m *Model) Close() {
 	m.server.Close()
 }
 
+// Break has every request below a path answered 503 from now on.
+func (m *Model) Break(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = append(m.broken, path)
+}
+
 // Connections is how many connections were made to it.
 func (m *Model) Connections() int {
 	m.mu.Lock()
@@ -82,7 +91,12 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Lock()
 	m.requests = append(m.requests, Request{r.Method, r.RequestURI, r.Header.Clone(), body})
+	broken := slices.ContainsFunc(m.broken, func(path string) bool { return strings.HasPrefix(r.URL.Path, path) })
 	m.mu.Unlock()
+	if broken {
+		http.Error(w, `{"error":{"message":"out of order"}}`, http.StatusServiceUnavailable)
+		return
+	}
 	var q struct {
 		Stream bool   `json:"stream"`
 		Model  string `json:"model"`

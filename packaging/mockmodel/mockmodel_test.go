@@ -60,3 +60,22 @@ func TestHold(t *testing.T) {
 		t.Errorf("a held answer went on:\n%s", b)
 	}
 }
+
+func TestBreak(t *testing.T) {
+	m := Start()
+	t.Cleanup(m.Close)
+	m.Break("/broken/")
+	for path, want := range map[string]int{"/broken/v1/messages": 503, "/v1/messages": 200} {
+		res, err := http.Post(m.URL+path, "application/json", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %s, want %d", path, res.Status, want)
+		}
+	}
+	if n := len(m.Requests()); n != 2 {
+		t.Errorf("%d requests are counted, want both", n)
+	}
+}
