@@ -39,17 +39,18 @@ type x11Driver struct {
 	wheel     wheel
 	ping      *pinger
 	clip      *clipboard // made when first needed
+	parts     *parts
 
 	posting sync.Mutex // keeps the events of one post together
 	ledger  ledger
 }
 
 var (
-	_ Driver  = (*x11Driver)(nil)
-	_ Namer   = (*x11Driver)(nil)
-	_ Watched = (*x11Driver)(nil)
-	_ Grabber = (*x11Driver)(nil)
-	_ Waker   = (*x11Driver)(nil)
+	_ Driver    = (*x11Driver)(nil)
+	_ Inspector = (*x11Driver)(nil)
+	_ Watched   = (*x11Driver)(nil)
+	_ Grabber   = (*x11Driver)(nil)
+	_ Waker     = (*x11Driver)(nil)
 )
 
 // heldKey is what a Key call pressed, so that its release lets go of the same,
@@ -66,7 +67,7 @@ type heldKey struct {
 // A point is a pixel of the root window, whose top left corner is the origin.
 func OpenX11(display string, own bool) (Driver, error) {
 	d := &x11Driver{display: display, own: own, held: map[Key]heldKey{}}
-	d.ping = newPinger()
+	d.ping, d.parts = newPinger(), newParts()
 	ctx := context.Background()
 	var err error
 	if d.conn, err = x11.Dial(ctx, display, d.event); err != nil {
@@ -381,6 +382,7 @@ func (d *x11Driver) Close() error {
 	if d.clip != nil {
 		d.clip.close()
 	}
+	d.parts.close()
 	d.conn.Close()
 	return err
 }

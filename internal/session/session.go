@@ -27,19 +27,23 @@ type Session struct {
 // Open connects to the session's bus and to the system's, where there are any. It
 // starts neither. The caller closes it.
 func Open() *Session {
-	user := os.Getenv("DBUS_SESSION_BUS_ADDRESS")
-	if user == "" {
-		dir := os.Getenv("XDG_RUNTIME_DIR")
-		if dir == "" {
-			dir = filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
-		}
-		user = "unix:path=" + filepath.Join(dir, "bus")
-	}
 	system := os.Getenv("DBUS_SYSTEM_BUS_ADDRESS")
 	if system == "" {
 		system = "unix:path=/run/dbus/system_bus_socket"
 	}
-	return &Session{user: connect(user), system: connect(system)}
+	return &Session{user: connect(Address()), system: connect(system)}
+}
+
+// Address is where the session's bus is, whether or not there is one.
+func Address() string {
+	if a := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); a != "" {
+		return a
+	}
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		dir = filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
+	}
+	return "unix:path=" + filepath.Join(dir, "bus")
 }
 
 func connect(address string) *dbus.Conn {

@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,13 +20,15 @@ import (
 // ErrNoDaemon: there is no bus to be had on this machine.
 var ErrNoDaemon = errors.New("dbus-daemon is missing: apt-get install dbus-daemon")
 
-// Bus starts a bus whose socket is in dir. stop ends it.
-func Bus(dir string) (address string, stop func(), err error) {
+// Bus starts a bus whose socket is in dir, and services that are asked for on it
+// with env in addition to this process's environment. stop ends it.
+func Bus(dir string, env ...string) (address string, stop func(), err error) {
 	path, err := exec.LookPath("dbus-daemon")
 	if err != nil {
 		return "", nil, ErrNoDaemon
 	}
 	cmd := exec.Command(path, "--session", "--nofork", "--print-address=1", "--address=unix:path="+filepath.Join(dir, "bus"))
+	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
