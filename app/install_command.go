@@ -207,6 +207,7 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 	if err != nil {
 		return r, err
 	}
+	keys := openSeals(state) // while its place is there to be named
 	// The login item first: launchd would start again what is ended.
 	var problems []error
 	removed := func(what string, is bool, err error) {
@@ -284,6 +285,13 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 			err = os.RemoveAll(p.path)
 		}
 		removed(p.path, true, err)
+	}
+	if purge {
+		gone, err := keys.remove()
+		r.Removed = append(r.Removed, gone...)
+		if err != nil {
+			problems = append(problems, err)
+		}
 	}
 	if purge && !asked {
 		_ = os.Remove(filepath.Dir(config)) // if nothing else is in it

@@ -80,7 +80,8 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return c.handOver(ctx, dir, pid)
 	}
 	defer lock.Close()
-	if err := checkFormat(dir); err != nil {
+	upgraded, err := openState(dir)
+	if err != nil {
 		return err
 	}
 
@@ -94,6 +95,9 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer logFile.Close()
+	if upgraded != "" {
+		log.Warn().Msg(upgraded)
+	}
 	// Standard error may go away with whoever started us; the agent stays.
 	signal.Ignore(syscall.SIGPIPE)
 

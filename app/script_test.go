@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"drawbridge": main, "toolhost": toolHost})
+	testscript.Main(m, map[string]func(){"drawbridge": main, "toolhost": toolHost, "killedupgrade": killedUpgrade})
 }
 
 // toolHost is a program that speaks MCP on stdio, for scripts to have as a host.

@@ -12,6 +12,7 @@ import (
 	"github.com/rivo/uniseg"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/stop"
 	"drawbridge/capture"
 	"drawbridge/input"
@@ -48,6 +49,7 @@ type run struct {
 	click    *click                  // the last action that may move the keyboard, until keys follow
 	keyboard *input.Window           // the window with the keyboard when the last keys began
 	notes    []string                // sentences about the stop, for the result
+	crowded  bool                    // so many wait for the desktop that this one may not
 }
 
 // tellEvery is how often a caller hears of a batch that takes its time, so that
@@ -82,6 +84,9 @@ func (r *run) perform(ctx context.Context) bridge.Answer {
 	release, err := r.lease(ctx, limit)
 	if err != nil {
 		r.stop(ctx, 0, err)
+		if r.crowded {
+			return r.answer(r.unlooked(ctx))
+		}
 		return r.answer(r.look(ctx, false))
 	}
 	defer release()
@@ -153,7 +158,18 @@ func (r *run) lease(ctx context.Context, limit time.Duration) (release func(), e
 	if ctx.Err() != nil {
 		return nil, err
 	}
+	r.crowded = errors.Is(err, gate.ErrLeaseQueueFull)
 	return nil, &stop.Error{Reason: stop.Lease, Message: oneLine(err)}
+}
+
+// unlooked is what a batch gets that may not even wait: no picture, since any
+// number of them can come at once, and each picture is large.
+func (r *run) unlooked(ctx context.Context) (s shot) {
+	s.err = gate.ErrLeaseQueueFull
+	if d, err := r.tool.display(ctx, r.display); err == nil {
+		s.display = d
+	}
+	return s
 }
 
 // guarded runs f and makes an error of a panic, so that a fault in one batch

@@ -185,6 +185,8 @@ func readLine(r *os.File) (string, error) {
 	}
 }
 
+const wmConfigName = "jwmrc"
+
 // wmConfig keeps jwm out of the way: no tray, no menus, no keys of its own, so
 // that every chord reaches the application.
 const wmConfig = `<?xml version="1.0"?>
@@ -200,7 +202,7 @@ const wmConfig = `<?xml version="1.0"?>
 `
 
 func (v *Virtual) startWM(ctx context.Context) error {
-	config := filepath.Join(v.dir, "jwmrc")
+	config := filepath.Join(v.dir, wmConfigName)
 	if err := writeFile(config, []byte(wmConfig)); err != nil {
 		return err
 	}
@@ -280,5 +282,6 @@ func (v *Virtual) stop() {
 		if v.auth != "" {
 			os.Remove(v.auth)
 		}
+		os.Remove(filepath.Join(v.dir, wmConfigName))
 	})
 }

@@ -115,6 +115,9 @@ func TestStart(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "Xauthority")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the key is left: %v", err)
 	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 func TestTemporaryDirGoes(t *testing.T) {

@@ -49,7 +49,7 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 	for _, s := range [][2]string{
 		{"xauthority", xauthority}, {"x", display}, {"displays", displays}, {"log", log},
 		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
-		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"sck", "ok"},
+		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"sck", "ok"}, {"keylock", "0"},
 	} {
 		if err := d.Set(s[0], s[1]); err != nil {
 			return nil, err
@@ -69,6 +69,9 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 //	deaf       1: what is set of an event source does not stick
 //	source     the input source's id: a layout, or an input method
 //	sck        ScreenCaptureKit: ok, error:CODE, never, late:MS, absent
+//	keychain   the file that keeps the Keychain's items; empty: they end with the
+//	           process
+//	keylock    1: the Keychain is locked
 func (d *Desk) Set(name, value string) error {
 	if set(name, value) == 0 {
 		return fmt.Errorf("the stand-in has no setting %s=%s", name, value)

@@ -87,6 +87,8 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "secure")) standin.secure = atoi(value);
 	else if (!strcmp(name, "source") && strlen(value) < sizeof standin.source) strcpy(standin.source, value);
 	else if (!strcmp(name, "sck") && strlen(value) < sizeof standin.sck) strcpy(standin.sck, value);
+	else if (!strcmp(name, "keychain") && strlen(value) < sizeof standin.keychain) strcpy(standin.keychain, value);
+	else if (!strcmp(name, "keylock")) standin.keylock = on;
 	else ok = false;
 	pthread_mutex_unlock(&standin_lock);
 	return ok;
@@ -94,7 +96,7 @@ API int standin_set(const char *name, const char *value) {
 
 /* A whole program takes its settings from STANDIN_name in the environment. */
 __attribute__((constructor)) static void from_environment(void) {
-	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "sck"};
+	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "sck", "keychain", "keylock"};
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		char key[64];
 		snprintf(key, sizeof key, "STANDIN_%s", names[i]);

@@ -26,6 +26,8 @@ struct settings {
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
 	char source[128];  /* the input source's id */
 	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
+	char keychain[1024]; /* the file of the Keychain's items; empty: they end with the program */
+	bool keylock;      /* keylock=1: the Keychain is locked */
 	struct display displays[8];
 	int n;
 };
@@ -42,6 +44,12 @@ struct object { int kind; int refs; };
 void *standin_new(int kind, unsigned long size);
 const void *standin_string(const char *s); /* a constant, kept for ever */
 const char *standin_chars(const void *string);
+API const void *CFStringCreateWithCString(const void *alloc, const char *s, uint32_t encoding);
+API const void *CFDictionaryGetValue(const void *dict, const void *key);
+API const void *CFDataCreate(const void *alloc, const unsigned char *bytes, long n);
+API const void *CFDataGetBytePtr(const void *data);
+API long CFDataGetLength(const void *data);
+extern API const void *kCFBooleanTrue;
 void *standin_windows(void); /* a list of windows, */
 void standin_window(void *list, const char *owner, const char *name, int layer, double x, double y, double w, double h);
 
