@@ -93,7 +93,7 @@ func newPersonDesk(t *testing.T) *personDesk {
 	d.env = []string{
 		"PATH=" + filepath.Join(d.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + d.dir, "XDG_CONFIG_HOME=" + filepath.Join(d.dir, "config"),
 		"XDG_RUNTIME_DIR=" + filepath.Join(d.dir, "run"), "XDG_DATA_HOME=" + d.dir, "XDG_CACHE_HOME=" + d.dir,
-		"TMPDIR=" + filepath.Join(d.dir, "tmp"), "LANG=C.UTF-8", "NO_AT_BRIDGE=1", "GTK_A11Y=none",
+		"TMPDIR=" + filepath.Join(d.dir, "tmp"), "LANG=C.UTF-8",
 	}
 
 	r, w, err := os.Pipe()
