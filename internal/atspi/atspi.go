@@ -99,6 +99,8 @@ type Item struct {
 	Role string // such as "push button" or "menu item"
 	Name string // its text
 	At   image.Rectangle
+
+	ref ref
 }
 
 // Middle is where to click it.
@@ -176,7 +178,13 @@ func (b *Bus) item(ctx context.Context, r ref) (it Item, ok bool) {
 	if err := o.CallWithContext(ctx, component+".GetExtents", 0, onScreen).Store(&at); err != nil || at.W <= 0 || at.H <= 0 {
 		return it, false
 	}
-	return Item{role, name, image.Rect(int(at.X), int(at.Y), int(at.X+at.W), int(at.Y+at.H))}, true
+	return Item{role, name, image.Rect(int(at.X), int(at.Y), int(at.X+at.W), int(at.Y+at.H)), r}, true
+}
+
+// Shows tells whether an item is still on the screen.
+func (b *Bus) Shows(ctx context.Context, i Item) bool {
+	_, ok := b.item(ctx, i.ref)
+	return ok
 }
 
 func (b *Bus) children(ctx context.Context, r ref) ([]ref, error) {
