@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"drawbridge/internal/atspi"
 )
 
 const shift = `[{"type":"keypress","keys":["SHIFT"]}]`
@@ -122,5 +124,106 @@ func TestPersonHoldsInput(t *testing.T) {
 	}
 	if got := d.records("allowed"); strings.Count(got, "done ok") != 3 {
 		t.Errorf("allowed: %s", got)
+	}
+}
+
+// TestPersonWithdrawn: who cancels, hangs up or has waited too long is gone from
+// every surface, which the open menu in the panel, the notification on the screen
+// and the page in the browser show. How soon is written down, and is due within
+// 200 ms of a machine that has nothing else to do.
+func TestPersonWithdrawn(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		config string
+		end    func(d *personDesk, c *client, answer <-chan string) time.Time // when it ended
+		record string
+	}{
+		{"cancelled", "", func(d *personDesk, c *client, _ <-chan string) time.Time {
+			now := time.Now()
+			c.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%d}`, c.next))
+			return now
+		}, "start, ask, verdict withdrawn: caller, done cancelled"},
+		{"hung up", "", func(d *personDesk, c *client, _ <-chan string) time.Time {
+			now := time.Now()
+			if err := c.conn.Close(); err != nil {
+				t.Error(err)
+			}
+			return now
+		}, "start, ask, verdict withdrawn: caller, done cancelled"},
+		{"waited too long", "approvals:\n  deadline: 30s\n", func(d *personDesk, c *client, answer <-chan string) time.Time {
+			if got := d.answer(answer); !strings.Contains(got, "nobody answered within 30s") {
+				t.Errorf("%.300s", got)
+			}
+			return time.Now()
+		}, "start, ask, verdict expired: deadline, done refused: expired"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newPersonDesk(t, tt.config)
+			ctx := d.browser()
+			d.page(ctx, chromedp.Navigate(d.openActivity()), chromedp.WaitVisible(`#confirming button`))
+			c := d.client("c")
+			answer := c.act(shift)
+			d.until("the notification is there", func() bool { return len(d.notifications()) == 1 })
+			frame := d.notifications()["c wants to run computer"].frame
+			_, rows := d.openMenu(d.session())
+			line := d.find(rows, "c: computer").at
+			d.page(ctx, chromedp.WaitVisible(`#pending article`), chromedp.Evaluate[chromedp.Void](`
+				window.gone = 0;
+				new MutationObserver(() => { if (!window.gone && !document.querySelector('#pending article')) window.gone = Date.now(); }).observe(document.querySelector('#pending'), { childList: true });`))
+
+			ended := tt.end(d, c, answer)
+			after := map[string]time.Duration{}
+			d.until("the prompt is off the screen", func() bool {
+				for what, it := range map[string]atspi.Item{"notification": frame, "line in the menu": line} {
+					if _, gone := after[what]; !gone && !d.eyes.Shows(t.Context(), it) {
+						after[what] = time.Since(ended)
+					}
+				}
+				return len(after) == 2
+			})
+			d.until("the prompt is off the page", func() bool {
+				at := read(d, ctx, chromedp.Evaluate[int64](`window.gone`))
+				after["page"] = time.UnixMilli(at).Sub(ended)
+				return at > 0
+			})
+			for what, took := range after {
+				t.Logf("%s: %s gone from the screen after %d ms", tt.name, what, took.Milliseconds())
+			}
+			d.until("it is on record", func() bool { return d.records("c") == tt.record })
+		})
+	}
+}
+
+// TestPersonJoined: an identical call that comes while the first waits is no
+// second question; both are answered by the one run.
+func TestPersonJoined(t *testing.T) {
+	d := newPersonDesk(t, "")
+	notices := d.eavesdrop()
+	first := d.client("twice")
+	second := first.again()
+	one := first.act(shift)
+	d.notification("twice wants to run computer")
+	two := second.act(shift)
+	other := d.client("other") // what it asks comes after what the second would have asked
+	three := other.act(shift)
+	d.notification("other wants to run computer")
+	d.press("twice wants to run computer", "Allow once")
+	d.press("other wants to run computer", "Deny") // nothing is sent before this is answered, too
+	if a, b := d.answer(one), d.answer(two); strings.Contains(a, `"isError":true`) || strings.Contains(b, `"isError":true`) {
+		t.Errorf("%.300s\n%.300s", a, b)
+	}
+	d.answer(three)
+	if got := d.records("twice"); got != "start, ask, note joined by an identical call, verdict allowed: person at the notification, done ok" {
+		t.Errorf("twice: %s", got)
+	}
+	d.nothingNotified()
+	asked := 0
+	for len(notices) > 0 {
+		if n := <-notices; n.summary == "twice wants to run computer" {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
 	}
 }

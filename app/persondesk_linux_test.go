@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"image"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -100,8 +102,9 @@ func newPersonDesk(t *testing.T, config string) *personDesk {
 		}
 	}
 	d.write(filepath.Join(xfconf, "xfce4-panel.xml"), panelConfig, 0o600)
-	// The browser that the agent opens is the test: it finds the address here.
-	d.write(filepath.Join(d.dir, "bin", "xdg-open"), "#!/bin/sh\nprintf '%s\\n' \"$1\" >> "+filepath.Join(d.dir, "browsed")+"\n", 0o700)
+	// The browser that the agent opens is the test: it finds the address here. It
+	// runs for as long as it is held up.
+	d.write(filepath.Join(d.dir, "bin", "xdg-open"), "#!/bin/sh\nprintf '%s\\n' \"$1\" > "+filepath.Join(d.dir, "browsed")+"\nwhile [ -e "+filepath.Join(d.dir, "browsing")+" ]; do sleep 0.1; done\n", 0o700)
 	d.env = []string{
 		"PATH=" + filepath.Join(d.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + d.dir, "XDG_CONFIG_HOME=" + filepath.Join(d.dir, "config"),
 		"XDG_RUNTIME_DIR=" + filepath.Join(d.dir, "run"), "XDG_DATA_HOME=" + d.dir, "XDG_CACHE_HOME=" + d.dir,
@@ -127,7 +130,7 @@ func newPersonDesk(t *testing.T, config string) *personDesk {
 	}
 	t.Cleanup(d.hand.Close)
 
-	bus := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address")
+	bus := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address", "--address=unix:dir="+filepath.Join(d.dir, "run"))
 	out, err := bus.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -510,10 +513,10 @@ func (d *personDesk) choose(rows []row, label string) {
 
 // client is an MCP client of the agent.
 type client struct {
-	d    *personDesk
-	name string
-	conn *wire.Conn
-	next int
+	d      *personDesk
+	secret string
+	conn   *wire.Conn
+	next   int
 }
 
 // client adds a client and connects it.
@@ -527,17 +530,29 @@ func (d *personDesk) client(name string) *client {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	conn, err := wire.Dial(d.t.Context(), d.url, secret)
+	return (&client{d: d, secret: secret}).again()
+}
+
+// again is another connection of the same client.
+func (c *client) again() *client {
+	d := c.d
+	d.t.Helper()
+	conn, err := wire.Dial(d.t.Context(), d.url, c.secret)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { _ = conn.Close() })
-	c := &client{d: d, name: name, conn: conn}
-	<-c.send("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
-	if err := conn.WriteFrame([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
-		d.t.Fatal(err)
+	n := &client{d: d, secret: c.secret, conn: conn}
+	<-n.send("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
+	n.notify("notifications/initialized", "{}")
+	return n
+}
+
+func (c *client) notify(method, params string) {
+	c.d.t.Helper()
+	if err := c.conn.WriteFrame(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)); err != nil {
+		c.d.t.Fatal(err)
 	}
-	return c
 }
 
 // send sends a request and returns where its answer comes; one at a time.
@@ -663,6 +678,10 @@ func (d *personDesk) shoot(ctx context.Context, name string, width, height int64
 // the browser is given: as everybody can read it off a command line.
 func (d *personDesk) openActivity() string {
 	d.t.Helper()
+	browsed := filepath.Join(d.dir, "browsed")
+	if err := os.Remove(browsed); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.t.Fatal(err)
+	}
 	cmd := exec.Command(filepath.Join(d.dir, "drawbridge"), "--state", d.state, "activity")
 	cmd.Env = d.env
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
@@ -670,7 +689,7 @@ func (d *personDesk) openActivity() string {
 	}
 	var address string
 	d.until("the browser is opened", func() bool {
-		b, err := os.ReadFile(filepath.Join(d.dir, "browsed"))
+		b, err := os.ReadFile(browsed)
 		address = strings.TrimSpace(string(b))
 		return err == nil && strings.HasSuffix(string(b), "\n")
 	})

@@ -177,22 +177,13 @@ func (s *Server) count(r *http.Request, why string) {
 	if s.opts.Count == nil {
 		return
 	}
-	what, said := r.URL.Path, ""
+	what, said := r.URL.Path, r.Method
 	if isActivity(r) {
-		what, said = "/activity", what
+		what, said = "/activity", said+" "+what
 	} else if _, known := routes[what]; !known {
-		what, said = "another path", what
+		what, said = "another path", said+" "+what
 	}
-	s.opts.Count(KnownMethod(r)+" "+what, why, said)
-}
-
-// KnownMethod is a request's method, if it is one of HTTP's own.
-func KnownMethod(r *http.Request) string {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-		return r.Method
-	}
-	return "another method"
+	s.opts.Count(what, why, said)
 }
 
 // httpError answers a request that is no JSON-RPC exchange, or has no id yet.

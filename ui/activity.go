@@ -263,11 +263,11 @@ func (a *Activity) count(r *http.Request, path, why string) {
 		return
 	}
 	what, _, _ := strings.Cut(path, "/")
-	said := ""
+	said := r.Method
 	if _, ok := deeds[what]; !ok && what != "session" && what != "" {
-		what, said = "…", path
+		what, said = "…", said+" "+path
 	}
-	a.o.Count(strings.TrimSuffix(bridge.KnownMethod(r)+" /activity/"+what, "/"), why, said)
+	a.o.Count(strings.TrimSuffix("/activity/"+what, "/"), why, said)
 }
 
 // want answers a request with another method, and tells whether it is the right

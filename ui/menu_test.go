@@ -71,7 +71,7 @@ func states() map[string]State {
 			{Key: "abc", Text: `{tool: "bash", then: deny}`},
 			{Key: "def", Text: `{tool: "*", then: ask}`, Fixed: true}}},
 		"refused": {Version: "1.2.3", Login: Login{Known: true}, Requests: []tally.Kind{
-			{What: "POST /activity/answer", Why: "this page may not answer", Count: 3, Last: noon},
+			{What: "/activity/answer", Said: "POST", Why: "this page may not answer", Count: 3, Last: noon},
 			{What: "status on the control socket", Count: 9, Last: noon},
 			{What: "another verb on the control socket", Why: "there is no such verb", Said: "appro\u202eve", Count: 1, Last: noon}}},
 		"nasty": {Version: "1.2.3", Pending: []Prompt{call("a-6", "evil\u202e\n", "_rm\x1b[2J", `{"`+strings.Repeat("k", 300)+`":"\u202ehidden\u0007","b":[1,2,3,4,5,6,7,8,9,10,11,12]}`, true, "")}},

@@ -11,16 +11,16 @@ import (
 
 // most is how many kinds are told apart. Who counts names kinds, and not what a
 // stranger sent, so there are fewer; this is for when that is forgotten.
-const most = 64
+const most = 128
 
 // Kind is one kind of request, and what became of it.
 type Kind struct {
-	What  string // such as "POST /activity/answer"
+	What  string // such as "/activity/answer"
 	Why   string // why it was refused; empty: it was not
 	Count int
 	Last  time.Time
-	// Said is what the last one said where What does not: a path, or a verb. It is
-	// a program's text.
+	// Said is what the last one said beside that: a method, a path, a verb. It is a
+	// program's text.
 	Said string
 }
 
