@@ -86,6 +86,7 @@ type gateAgent struct {
 	mu    sync.Mutex // guards what follows
 	done  []string
 	told  []string
+	login Login
 }
 
 func newGateAgent(o gate.Options) *gateAgent {
@@ -102,6 +103,9 @@ func (a *gateAgent) State() State {
 		s.Pending = append(s.Pending, NewPrompt(p, now))
 	}
 	s.PausedBy, s.Paused = a.gate.Paused()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s.Login = a.login
 	return s
 }
 
@@ -120,7 +124,11 @@ func (a *gateAgent) Do(v Verb, arg string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done = append(a.done, string(v)+arg)
-	if v == VerbDoctor {
+	switch v {
+	case VerbLogin:
+		a.login.On = arg == "on"
+		a.pulse.Touch()
+	case VerbDoctor:
 		return errors.New("no doctor here")
 	}
 	return nil
