@@ -29,10 +29,10 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/token"
 	"drawbridge/bridge/wire"
-	"drawbridge/internal/x11/person/eyes"
 	"drawbridge/internal/dbusmenu"
 	"drawbridge/internal/x11"
 	hands "drawbridge/internal/x11/person"
+	"drawbridge/internal/x11/person/eyes"
 )
 
 var pictures = flag.String("pictures", "", "write pictures of menu, notification and page into this `directory`")

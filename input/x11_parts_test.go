@@ -152,4 +152,3 @@ func TestTypeIntoPassword(t *testing.T) {
 	}
 	eventually(t, "the notes hold the text", func() bool { return form.Told("changed notes") == len(text) })
 }
-

@@ -20,7 +20,7 @@ var thisPlatform = platform{
 }
 
 // openQuartz opens the person's desktop by macOS's own frameworks.
-func openQuartz(_ context.Context, o Options, _ string) (*computer.Desk, error) {
+func openQuartz(ctx context.Context, o Options, _ string) (*computer.Desk, error) {
 	source, err := capture.OpenQuartz(capture.QuartzOptions{Way: o.Capture})
 	if err != nil {
 		return nil, err
@@ -30,7 +30,11 @@ func openQuartz(_ context.Context, o Options, _ string) (*computer.Desk, error) 
 		source.Close()
 		return nil, err
 	}
-	return quartzDesk(driver, source), nil
+	d := quartzDesk(driver, source)
+	if d.Person, d.Unwatched = driver.(input.Watched).Watch(ctx); d.Unwatched == nil {
+		d.Close = func() error { return errors.Join(d.Person.Close(), driver.Close(), source.Close()) }
+	}
+	return d, nil
 }
 
 // openAppleScript drives the desktop by System Events, and looks at it by
@@ -57,12 +61,13 @@ func openAppleScript(_ context.Context, o Options) (*computer.Desk, error) {
 	return d, nil
 }
 
-// errNoTap tells why nobody watches the person on macOS.
-var errNoTap = errors.New("this version does not see the person's own mouse and keyboard on macOS")
+// errNoTag tells why nobody watches the person where System Events act: what it
+// posts carries nothing that tells it from the person's.
+var errNoTag = errors.New("what System Events send cannot be told from the person's own mouse and keyboard")
 
 func quartzDesk(driver input.Driver, source capture.Source) *computer.Desk {
 	return &computer.Desk{
-		Input: driver, Source: source, Permissions: quartzPermissions, Unwatched: errNoTap,
+		Input: driver, Source: source, Permissions: quartzPermissions, Unwatched: errNoTag,
 		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
 	}
 }

@@ -2,7 +2,7 @@
  * dispatch's main queue. Semantics are those of CFBase.h, CFString.h, CFNumber.h,
  * CFDictionary.h, CFData.h, CFRunLoop.h and dispatch/queue.h. */
 #define _GNU_SOURCE
-#include "standin.h"
+#include "loops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,12 +192,19 @@ API void dispatch_async_f(void *queue, void *context, void (*f)(void *)) {
 	pthread_cond_signal(&loop_cond);
 	pthread_mutex_unlock(&loop_lock);
 }
+bool standin_on_main(void);
 API void *CFRunLoopGetMain(void) { return &the_loop; }
 API void *CFRunLoopSourceCreate(const void *alloc, long order, void *context) {
-	if (*(long *)context != 0) abort(); /* version 0 */
-	return standin_new(KIND_OTHER, sizeof(struct object));
+	long *c = context;
+	if (c[0] != 0) abort(); /* version 0: info is the second field, perform the last of ten */
+	return standin_source_new((void (*)(void *))c[9], (void *)c[1]);
 }
-API void CFRunLoopAddSource(void *loop, const void *source, const void *mode) {
+API void *CFRunLoopGetCurrent(void) { return standin_on_main() ? (void *)&the_loop : standin_thread_loop(); }
+API void CFRunLoopAddSource(void *loop, void *source, const void *mode) {
+	if (loop != &the_loop) {
+		standin_thread_add(loop, source);
+		return;
+	}
 	CFRetain(source);
 	pthread_mutex_lock(&loop_lock);
 	sources++;
@@ -206,12 +213,17 @@ API void CFRunLoopAddSource(void *loop, const void *source, const void *mode) {
 static __thread bool in_main_loop;
 bool standin_on_main(void) { return in_main_loop; }
 API void CFRunLoopStop(void *loop) {
+	if (loop != &the_loop) {
+		standin_thread_stop(loop);
+		return;
+	}
 	pthread_mutex_lock(&loop_lock);
 	stop = in_main_loop; /* of a loop that does not run it is forgotten */
 	pthread_cond_signal(&loop_cond);
 	pthread_mutex_unlock(&loop_lock);
 }
 API void CFRunLoopRun(void) {
+	if (standin_thread_run()) return;
 	in_main_loop = true;
 	pthread_mutex_lock(&loop_lock);
 	while (sources && !stop) {
