@@ -110,9 +110,11 @@ func TestParts(t *testing.T) {
 		t.Errorf("a program that hangs: %+v, %v", p, err)
 	}
 	t.Logf("a program that hangs cost %v", time.Since(begin))
-	if p, err := focused(); p != nil || err != nil {
+	begin = time.Now()
+	if p, err := focused(); p != nil {
 		t.Errorf("right after that: %+v, %v", p, err)
 	}
+	t.Logf("and again %v", time.Since(begin))
 	if err := form.Wake(); err != nil {
 		t.Fatal(err)
 	}
@@ -152,4 +154,3 @@ func TestTypeIntoPassword(t *testing.T) {
 	}
 	eventually(t, "the notes hold the text", func() bool { return form.Told("changed notes") == len(text) })
 }
-
