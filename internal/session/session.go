@@ -82,28 +82,46 @@ func call(ctx context.Context, c *dbus.Conn, name, path, method string, args ...
 	return c.Object(name, dbus.ObjectPath(path)).CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...)
 }
 
-// Locked reports whether the screen is locked, as far as anybody says.
-func (s *Session) Locked(ctx context.Context) bool {
+// State is what a session says of itself.
+type State struct {
+	Locked bool // the screen is locked
+	// Away: another session is in front on this seat: a login window's, or another
+	// person's. A session without a seat, as a remote one, is never away.
+	Away bool
+}
+
+// State asks for it. What nobody says is not so.
+func (s *Session) State(ctx context.Context) State {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if s.user != nil {
+	var st State
+	if s.system != nil {
+		const login = "org.freedesktop.login1"
+		var all map[string]dbus.Variant
+		if call(ctx, s.system, login, "/org/freedesktop/login1/session/auto", "org.freedesktop.DBus.Properties.GetAll",
+			login+".Session").Store(&all) == nil {
+			active := true
+			var seat struct {
+				Name string
+				Path dbus.ObjectPath
+			}
+			// One that is missing or of another type stays as it is.
+			_ = all["LockedHint"].Store(&st.Locked)
+			_ = all["Active"].Store(&active)
+			_ = all["Seat"].Store(&seat)
+			st.Away = !active && seat.Name != ""
+		}
+	}
+	// Last, since screen savers hang more easily than logind.
+	if s.user != nil && !st.Locked {
 		for _, v := range savers {
 			var active bool
 			if call(ctx, s.user, v.name, v.path, v.name+".GetActive").Store(&active) == nil && active {
-				return true
+				st.Locked = true
 			}
 		}
 	}
-	if s.system != nil {
-		const login = "org.freedesktop.login1"
-		var hint dbus.Variant
-		err := call(ctx, s.system, login, "/org/freedesktop/login1/session/auto", "org.freedesktop.DBus.Properties.Get",
-			login+".Session", "LockedHint").Store(&hint)
-		if locked, ok := hint.Value().(bool); err == nil && ok && locked {
-			return true
-		}
-	}
-	return false
+	return st
 }
 
 // KeepAwake asks the session not to blank, lock or sleep, until release is called

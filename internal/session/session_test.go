@@ -30,8 +30,8 @@ func TestSession(t *testing.T) {
 	s := Open()
 	defer s.Close()
 	ctx := t.Context()
-	if s.Locked(ctx) {
-		t.Error("without a screen saver the screen is locked")
+	if got := s.State(ctx); got != (State{}) {
+		t.Errorf("without a screen saver: %+v", got)
 	}
 	s.KeepAwake(ctx, "nobody is there")()
 
@@ -40,13 +40,15 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	for _, c := range []struct{ active, hint bool }{{false, false}, {true, false}, {false, true}} {
+	for _, c := range []struct{ active, hint, away bool }{{false, false, false}, {true, false, false}, {false, true, false}, {false, false, true}} {
 		v.Lock(c.active, c.hint)
-		if got, want := s.Locked(ctx), c.active || c.hint; got != want {
-			t.Errorf("%+v: locked %v", c, got)
+		v.Away(c.away)
+		if got, want := s.State(ctx), (State{Locked: c.active || c.hint, Away: c.away}); got != want {
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 	v.Lock(false, false)
+	v.Away(false)
 
 	release := s.KeepAwake(ctx, "a batch runs")
 	if got := v.Inhibited(); len(got) != 1 || got[0] != "Drawbridge: a batch runs" {
@@ -61,11 +63,11 @@ func TestSession(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	v.Hang(hang)
-	done := make(chan bool, 1)
-	go func() { done <- s.Locked(ctx) }()
+	done := make(chan State, 1)
+	go func() { done <- s.State(ctx) }()
 	select {
-	case locked := <-done:
-		if locked {
+	case state := <-done:
+		if state.Locked {
 			t.Error("a hung screen saver locks the screen")
 		}
 	case <-time.After(10 * time.Second):
@@ -78,8 +80,8 @@ func TestNoBus(t *testing.T) {
 		t.Setenv(name, "unix:path="+filepath.Join(t.TempDir(), "none"))
 	}
 	s := Open()
-	if s.Locked(t.Context()) {
-		t.Error("without a bus the screen is locked")
+	if got := s.State(t.Context()); got != (State{}) {
+		t.Errorf("without a bus: %+v", got)
 	}
 	s.KeepAwake(t.Context(), "nothing")()
 	if err := s.Close(); err != nil {
