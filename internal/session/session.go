@@ -100,16 +100,7 @@ func (s *Session) State(ctx context.Context) State {
 		var all map[string]dbus.Variant
 		if call(ctx, s.system, login, "/org/freedesktop/login1/session/auto", "org.freedesktop.DBus.Properties.GetAll",
 			login+".Session").Store(&all) == nil {
-			active := true
-			var seat struct {
-				Name string
-				Path dbus.ObjectPath
-			}
-			// One that is missing or of another type stays as it is.
-			_ = all["LockedHint"].Store(&st.Locked)
-			_ = all["Active"].Store(&active)
-			_ = all["Seat"].Store(&seat)
-			st.Away = !active && seat.Name != ""
+			st = stateOf(all)
 		}
 	}
 	// Last, since screen savers hang more easily than logind.
@@ -122,6 +113,18 @@ func (s *Session) State(ctx context.Context) State {
 		}
 	}
 	return st
+}
+
+// stateOf reads the properties of a session of logind. One that is missing, or of
+// another type than it should be, says nothing.
+func stateOf(all map[string]dbus.Variant) State {
+	locked, _ := all["LockedHint"].Value().(bool)
+	active, ok := all["Active"].Value().(bool)
+	var name string
+	if seat, _ := all["Seat"].Value().([]any); len(seat) > 0 {
+		name, _ = seat[0].(string)
+	}
+	return State{Locked: locked, Away: ok && !active && name != ""}
 }
 
 // KeepAwake asks the session not to blank, lock or sleep, until release is called

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godbus/dbus/v5"
+
 	"drawbridge/internal/session/saver"
 )
 
@@ -86,5 +88,26 @@ func TestNoBus(t *testing.T) {
 	s.KeepAwake(t.Context(), "nothing")()
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestStateOf(t *testing.T) {
+	v := dbus.MakeVariant
+	seat, none := v([]any{"seat0", dbus.ObjectPath("/s")}), v([]any{"", dbus.ObjectPath("/")})
+	for _, c := range []struct {
+		all  map[string]dbus.Variant
+		want State
+	}{
+		{nil, State{}},
+		{map[string]dbus.Variant{"LockedHint": v(true), "Active": v(true), "Seat": seat}, State{Locked: true}},
+		{map[string]dbus.Variant{"Active": v(false), "Seat": seat}, State{Away: true}},
+		{map[string]dbus.Variant{"Active": v(false), "Seat": none}, State{}},
+		{map[string]dbus.Variant{"Active": v(false)}, State{}},
+		{map[string]dbus.Variant{"Seat": seat}, State{}},
+		{map[string]dbus.Variant{"LockedHint": v("yes"), "Active": v(int32(0)), "Seat": v([]any{})}, State{}},
+	} {
+		if got := stateOf(c.all); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.all, got, c.want)
+		}
 	}
 }
