@@ -110,9 +110,11 @@ func TestParts(t *testing.T) {
 		t.Errorf("a program that hangs: %+v, %v", p, err)
 	}
 	t.Logf("a program that hangs cost %v", time.Since(begin))
-	if p, err := focused(); p != nil || err != nil {
+	begin = time.Now()
+	if p, err := focused(); p != nil {
 		t.Errorf("right after that: %+v, %v", p, err)
 	}
+	t.Logf("and again %v", time.Since(begin))
 	if err := form.Wake(); err != nil {
 		t.Fatal(err)
 	}

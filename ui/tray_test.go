@@ -21,7 +21,8 @@ import (
 // stood there.
 type fakeRenderer struct {
 	mu     sync.Mutex // guards everything below
-	views  []View
+	view   View       // the last
+	shown  int        // how many there were
 	clicks chan<- Click
 	closed bool
 	refuse error
@@ -33,14 +34,15 @@ func (r *fakeRenderer) Start(v View, clicks chan<- Click) error {
 	if r.refuse != nil {
 		return r.refuse
 	}
-	r.views, r.clicks = []View{v}, clicks
+	r.view, r.shown, r.clicks = v, 1, clicks
 	return nil
 }
 
 func (r *fakeRenderer) Show(v View) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.views = append(r.views, v)
+	r.view = v
+	r.shown++
 }
 
 func (r *fakeRenderer) Hosted() bool { return true }
@@ -51,10 +53,16 @@ func (r *fakeRenderer) Close() {
 	r.closed = true
 }
 
+func (r *fakeRenderer) started() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shown > 0
+}
+
 func (r *fakeRenderer) last() (View, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.views[len(r.views)-1], len(r.views)
+	return r.view, r.shown
 }
 
 // click clicks the item of a label, wherever it is.

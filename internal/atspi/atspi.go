@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -76,13 +78,21 @@ type ref struct {
 	Path dbus.ObjectPath
 }
 
-func (r ref) none() bool { return r.Path == "" || r.Path == nullPath }
+// none is also what can name nobody: the bus ends the connection of whoever writes
+// to such a name.
+func (r ref) none() bool {
+	return r.Path == nullPath || !r.Path.IsValid() || !uniqueName.MatchString(r.Name)
+}
+
+// uniqueName is what programs are called by the bus, and call each other here.
+var uniqueName = regexp.MustCompile(`^:[0-9]+\.[0-9]+$`)
 
 // Desktop is a connection to an accessibility bus. Its methods may be called by
 // several goroutines; they ask one after the other.
 type Desktop struct {
-	bus  *dbus.Conn
-	turn chan struct{} // holds one value while somebody asks, who then owns what follows
+	bus   *dbus.Conn
+	close sync.Once
+	turn  chan struct{} // holds one value while somebody asks, who then owns what follows
 
 	roots map[uint32][]ref     // of programs, by their process
 	last  map[uint32]ref       // the part of a program that was under the pointer or had the keyboard
@@ -113,10 +123,11 @@ func Open(ctx context.Context, address string) (*Desktop, error) {
 // Done is closed when the connection has ended.
 func (d *Desktop) Done() <-chan struct{} { return d.bus.Context().Done() }
 
-// Close ends the connection and waits until nobody asks any more.
+// Close ends the connection and waits until nobody asks any more. An error says
+// that it had ended already.
 func (d *Desktop) Close() error {
 	err := d.bus.Close()
-	d.turn <- struct{}{}
+	d.close.Do(func() { d.turn <- struct{}{} })
 	return err
 }
 
@@ -333,14 +344,14 @@ func (d *Desktop) focused(ctx context.Context, top ref) (ref, error) {
 				}
 			}
 		}
-		states := make([]answer, len(parts))
+		asked := make([]answer, len(parts))
 		for i, r := range parts {
-			states[i] = d.call(ctx, r, accessible+"GetState")
+			asked[i] = d.call(ctx, r, accessible+"GetState")
 		}
 		level = nil
 		for i, r := range parts {
-			var s states64
-			if err := states[i].store(&s); err != nil {
+			var s states
+			if err := asked[i].store(&s); err != nil {
 				if ctx.Err() != nil {
 					return ref{}, err
 				}
@@ -358,16 +369,16 @@ func (d *Desktop) focused(ctx context.Context, top ref) (ref, error) {
 	return ref{}, nil
 }
 
-// states64 is a set of states: two numbers of 32 bits, the lower first.
-type states64 []uint32
+// states is a set of states: two numbers of 32 bits, the lower first.
+type states []uint32
 
-func (s states64) has(bit int) bool { return len(s) > bit/32 && s[bit/32]&(1<<(bit%32)) != 0 }
+func (s states) has(bit int) bool { return len(s) > bit/32 && s[bit/32]&(1<<(bit%32)) != 0 }
 
-func (d *Desktop) describe(ctx context.Context, r ref) (*Part, states64, error) {
-	roles, states := d.call(ctx, r, accessible+"GetRole"), d.call(ctx, r, accessible+"GetState")
+func (d *Desktop) describe(ctx context.Context, r ref) (*Part, states, error) {
+	of, in := d.call(ctx, r, accessible+"GetRole"), d.call(ctx, r, accessible+"GetState")
 	var role uint32
-	var s states64
-	if err := errors.Join(roles.store(&role), states.store(&s)); err != nil {
+	var s states
+	if err := errors.Join(of.store(&role), in.store(&s)); err != nil {
 		return nil, nil, err
 	}
 	return &Part{Role: roleName(role), Secure: role == rolePasswordText, Lines: s.has(stateMultiLine)}, s, nil

@@ -1,7 +1,7 @@
 // Package saver plays, in tests, what a desktop session has on D-Bus: a bus of its
 // own, a screen saver with the methods that the specification of
-// org.freedesktop.ScreenSaver names, and the LockedHint that logind's manual page
-// gives a session.
+// org.freedesktop.ScreenSaver names, and the LockedHint, Active and Seat that
+// logind's manual page gives a session.
 package saver
 
 import (
@@ -55,6 +55,7 @@ type Saver struct {
 	mu        sync.Mutex // guards what follows
 	active    bool
 	hint      bool
+	away      bool
 	next      uint32
 	inhibited map[uint32]string
 	hang      <-chan struct{}
@@ -97,6 +98,13 @@ func (s *Saver) Lock(active, hint bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active, s.hint = active, hint
+}
+
+// Away puts another session in front on the seat.
+func (s *Saver) Away(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
 }
 
 // Hang makes the screen saver answer nothing before until is closed.
@@ -145,14 +153,19 @@ func (o screen) UnInhibit(cookie uint32) *dbus.Error {
 	return nil
 }
 
-// login has the property of a session of org.freedesktop.login1.
+// login has the properties of a session of org.freedesktop.login1.
 type login struct{ s *Saver }
 
-func (o login) Get(face, name string) (dbus.Variant, *dbus.Error) {
+func (o login) GetAll(face string) (map[string]dbus.Variant, *dbus.Error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
-	if face != "org.freedesktop.login1.Session" || name != "LockedHint" {
-		return dbus.Variant{}, dbus.MakeFailedError(fmt.Errorf("no property %s.%s", face, name))
+	if face != "org.freedesktop.login1.Session" {
+		return nil, dbus.MakeFailedError(fmt.Errorf("no properties of %s", face))
 	}
-	return dbus.MakeVariant(o.s.hint), nil
+	seat := struct {
+		Name string
+		Path dbus.ObjectPath
+	}{"seat0", "/org/freedesktop/login1/seat/seat0"}
+	return map[string]dbus.Variant{"LockedHint": dbus.MakeVariant(o.s.hint), "Active": dbus.MakeVariant(!o.s.away),
+		"Seat": dbus.MakeVariant(seat)}, nil
 }
