@@ -351,6 +351,11 @@ func (c *cli) leaveVolatile(ctx context.Context) (moved bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	return c.moveAway(ctx, exe)
+}
+
+// moveAway is leaveVolatile of a program.
+func (c *cli) moveAway(ctx context.Context, exe string) (moved bool, err error) {
 	app, home := install.AppOf(exe), c.getenv("HOME")
 	if app == "" {
 		return false, nil
@@ -364,7 +369,7 @@ func (c *cli) leaveVolatile(ctx context.Context) (moved bool, err error) {
 		err:  fmt.Errorf("not serving from %s: %s, and macOS would forget the permissions given there", app, why),
 		hint: "move it: drawbridge install, or drag it into Applications; then start it there",
 	}
-	if runtime.GOOS != "darwin" {
+	if !macOS {
 		return false, refused
 	}
 	dir := install.Dir(home)
