@@ -14,6 +14,7 @@ func TestModel(t *testing.T) {
 	for i, c := range []struct{ path, body, kind, want string }{
 		{"/v1/chat/completions", `{}`, "application/json", `"content":"hi"`},
 		{"/v1/chat/completions", `{"stream":true}`, "text/event-stream", "data: [DONE]\n\n"},
+		{"/v1/responses", `{"stream":true}`, "text/event-stream", "event: response.completed\ndata: {"},
 		{"/v1/messages", `{}`, "application/json", `"text":"hi"`},
 		{"/v1/messages", `{"stream":true}`, "text/event-stream", "event: message_stop\ndata: {"},
 		{"/v1beta/models/m:generateContent", `{}`, "application/json", `"text":"hi"`},
