@@ -240,10 +240,11 @@ func (s *surfaces) copyConfig(kind string) error {
 	if err != nil {
 		return err
 	}
-	text, where, err := conf.Text(kind)
+	k, err := ui.Kind(kind)
 	if err != nil {
 		return err
 	}
+	text, where := k.Text(conf), k.Where
 	for _, argv := range copiers {
 		if _, err := exec.LookPath(argv[0]); err != nil {
 			continue
