@@ -163,8 +163,9 @@ type Waker interface {
 
 // Grabber is a Driver that can keep a chord of the keyboard for us.
 type Grabber interface {
-	// Grab calls pressed whenever somebody presses k while exactly mods are held,
-	// and keeps that from every other program, until it is closed. pressed is
+	// Grab calls pressed whenever somebody presses k while mods are held, and keeps
+	// that from every other program, until it is closed. While more modifiers are
+	// held it may still call pressed, and keeps nothing. pressed is
 	// called by a goroutine of the grab's own, on which Close waits.
 	Grab(ctx context.Context, mods []Key, k Key, pressed func()) (io.Closer, error)
 }

@@ -81,6 +81,35 @@ func TestPasswordField(t *testing.T) {
 	}
 }
 
+// One that was clicked is one also when its program falls silent.
+func TestPasswordFieldOfAHungProgram(t *testing.T) {
+	for _, c := range []struct {
+		before string
+		want   bool // it is typed
+	}{
+		{`{"type":"click","x":60,"y":10}`, false},
+		{`{"type":"click","x":60,"y":10},{"type":"move","x":60,"y":50}`, false},
+		{`{"type":"click","x":60,"y":10},{"type":"click","x":60,"y":50}`, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			named(r)
+			r.look()
+			r.driver.Part = func(ctx context.Context, p *input.Point) (*input.Part, error) {
+				if p != nil {
+					return &input.Part{Role: "text", Secure: p.Y < 20}, nil
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			res := r.call(t.Context(), "["+c.before+`,{"type":"type","text":"hunter2"}]`)
+			if s := res.StructuredContent.Stopped; res.IsError == c.want || !c.want && s.Reason != stop.SecureInput {
+				t.Errorf("%s: %+v", c.before, s)
+			}
+		})
+	}
+}
+
 // A window that moves away from the pointer is not clicked, and nothing else is.
 func TestAimed(t *testing.T) {
 	at := input.Rect{X: -40, Y: 0, Width: 30, Height: 30}

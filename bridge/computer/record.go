@@ -34,11 +34,15 @@ func (r *run) before(ctx context.Context, i int) error {
 		p := r.geo.point(targets[0])
 		w, _ := r.under(ctx, p)
 		r.tool.aimed = func(ctx context.Context, p input.Point) error { return r.aimed(ctx, p, w) }
-		e.Target = r.target(w, r.part(ctx, func(ctx context.Context, i input.Inspector) (*input.Part, error) { return i.PartUnder(ctx, p) }))
+		part := r.part(ctx, func(ctx context.Context, i input.Inspector) (*input.Part, error) { return i.PartUnder(ctx, p) })
+		e.Target = r.target(w, part)
 		if err := r.expected(a, w, "is there"); err != nil {
 			return err
 		}
 		r.clicked(ctx, a, w)
+		if a.spec.typ != Move && a.spec.typ != Scroll {
+			r.secure = part != nil && part.Secure
+		}
 		if a.spec.typ == Move {
 			return nil // the pointer's place tells more than the screen
 		}
@@ -53,7 +57,12 @@ func (r *run) before(ctx context.Context, i int) error {
 		if stolen != nil {
 			return stolen
 		}
-		if part != nil && part.Secure {
+		// A program that has just shown a password field to a click, and tells nothing
+		// now, has it still.
+		if part != nil {
+			r.secure = part.Secure
+		}
+		if r.secure {
 			err := fmt.Errorf("%w in a password field", input.ErrSecureInput)
 			if w != nil {
 				err = fmt.Errorf("%w of %s", err, quote(w.App))

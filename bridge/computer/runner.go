@@ -49,6 +49,7 @@ type run struct {
 	now      capture.Display         // as it was right before the last action
 	traces   []trace                 // of actions that have not shown yet
 	click    *click                  // the last action that may move the keyboard, until keys follow
+	secure   bool                    // the last click or keys met a password field
 	keyboard *input.Window           // the window with the keyboard when the last keys began
 	notes    []string                // sentences about the stop, for the result
 	crowded  bool                    // so many wait for the desktop that this one may not
