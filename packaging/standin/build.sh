@@ -19,6 +19,9 @@ $cc -shared -fPIC -O2 -Wno-deprecated -I"$objc" -o "$lib/libobjc.A.so" "$src/obj
 # shellcheck disable=SC2086
 $cc -shared -fPIC -O1 -std=gnu11 $gnustep -w -o "$lib/libkit.so" "$src/kit.m" -Wl,--no-as-needed \
 	-L"$lib" -lstandin -l:libobjc.A.so -lgnustep-base -lobjc -Wl,-rpath,"$lib"
+# shellcheck disable=SC2086
+$cc -shared -fPIC -O1 -std=gnu11 $gnustep -w -o "$lib/libappkit.so" "$src/appkit.m" -Wl,--no-as-needed \
+	-L"$lib" -lkit -lstandin -l:libobjc.A.so -lgnustep-gui -lgnustep-base -lobjc -lX11 -Wl,-rpath,"$lib"
 
 framework() { # NAME LIBRARY
 	mkdir -p "$out/System/Library/Frameworks/$1.framework"
@@ -26,6 +29,7 @@ framework() { # NAME LIBRARY
 }
 for f in CoreFoundation CoreGraphics ApplicationServices Carbon; do framework $f libstandin.so; done
 for f in Foundation ScreenCaptureKit; do framework $f libkit.so; done
+framework AppKit libappkit.so
 ln -sf "$lib/libstandin.so" "$out/usr/lib/libSystem.B.dylib"
 
 # purego's Objective-C package is built for macOS only, by the names of its

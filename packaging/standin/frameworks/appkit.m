@@ -1,0 +1,104 @@
+/* AppKit is GNUstep's own. Here is only what it lacks.
+ *
+ * - The main queue is served by NSApplication's loop, in all common modes
+ *   (dispatch_get_main_queue(3); NSRunLoop.h: NSRunLoopCommonModes).
+ * - GNUstep has no status bar on X: here the item is a button in a small window
+ *   at the top right of the screen, which pops its menu up when it is clicked
+ *   (NSStatusItem.h: "menu: … shown when the status item is clicked").
+ * - Setters that a desktop without Apple's Dock and menu bar has no use for do
+ *   nothing: setActivationPolicy:, setTemplate:, setCollectionBehavior:.
+ */
+#import <AppKit/AppKit.h>
+#import <Foundation/NSRunLoop.h>
+#include "standin.h"
+#include <stdlib.h>
+
+int standin_queue_fd(void);
+void standin_drain(void);
+
+@interface StandinQueue : NSObject
+@end
+@implementation StandinQueue
+- (void)receivedEvent:(void *)data type:(RunLoopEventType)type extra:(void *)extra forMode:(NSString *)mode {
+	standin_drain();
+}
++ (void)watch:(NSNotification *)n {
+	StandinQueue *q = [self new];
+	for (NSString *mode in [NSArray arrayWithObjects:NSDefaultRunLoopMode, NSModalPanelRunLoopMode, NSEventTrackingRunLoopMode, nil])
+		[[NSRunLoop currentRunLoop] addEvent:(void *)(intptr_t)standin_queue_fd() type:ET_RDESC watcher:(id)q forMode:mode];
+}
++ (void)load {
+	NSAutoreleasePool *pool = [NSAutoreleasePool new];
+	/* The X display is that of the desktop. */
+	pthread_mutex_lock(&standin_lock);
+	if (!getenv("DISPLAY") && standin_x()) setenv("DISPLAY", DisplayString(standin_x()), 1);
+	pthread_mutex_unlock(&standin_lock);
+	/* The icon that GNUstep gives each application would lie about. */
+	[[NSUserDefaults standardUserDefaults] registerDefaults:[NSDictionary dictionaryWithObjectsAndKeys:
+		@"YES", @"GSSuppressAppIcon", nil]];
+	[[NSNotificationCenter defaultCenter] addObserver:self selector:@selector(watch:) name:NSApplicationWillFinishLaunchingNotification object:nil];
+	[pool drain];
+}
+@end
+
+@implementation NSApplication (Standin)
+- (BOOL)setActivationPolicy:(NSInteger)policy {
+	standin_note("activation policy %ld", (long)policy);
+	return YES;
+}
+@end
+@implementation NSImage (Standin)
+- (void)setTemplate:(BOOL)yes {}
+@end
+
+@interface StandinStatusButton : NSButton {
+@public
+	NSMenu *popup;
+}
+@end
+@implementation StandinStatusButton
+- (BOOL)acceptsFirstMouse:(NSEvent *)e { return YES; }
+- (void)mouseDown:(NSEvent *)e {
+	if (popup) [NSMenu popUpContextMenu:popup withEvent:e forView:self];
+}
+@end
+
+@interface StandinStatusItem : NSStatusItem {
+	NSWindow *window;
+	StandinStatusButton *button;
+	BOOL visible;
+}
+@end
+@implementation StandinStatusItem
+- (id)initWithLength:(CGFloat)length {
+	NSRect screen = [[NSScreen mainScreen] frame];
+	NSRect frame = NSMakeRect(NSMaxX(screen) - 60, NSMaxY(screen) - 24, 32, 24);
+	window = [[NSWindow alloc] initWithContentRect:frame styleMask:NSBorderlessWindowMask backing:NSBackingStoreBuffered defer:NO];
+	[window setLevel:NSStatusWindowLevel];
+	button = [[StandinStatusButton alloc] initWithFrame:NSMakeRect(0, 0, 32, 24)];
+	[button setBordered:NO];
+	[button setImagePosition:NSImageOnly];
+	[[window contentView] addSubview:button];
+	[window orderFrontRegardless];
+	visible = YES;
+	return self;
+}
+- (NSButton *)button { return button; }
+- (void)setMenu:(NSMenu *)m { button->popup = m; }
+- (void)setVisible:(BOOL)yes {
+	visible = yes;
+	if (yes) [window orderFrontRegardless];
+	else [window orderOut:nil];
+}
+- (BOOL)isVisible { return visible; }
+- (void)remove { [window orderOut:nil]; }
+@end
+@implementation NSStatusBar (Standin)
++ (NSStatusBar *)systemStatusBar {
+	static NSStatusBar *bar;
+	if (!bar) bar = [self new];
+	return bar;
+}
+- (NSStatusItem *)statusItemWithLength:(CGFloat)length { return [[[StandinStatusItem alloc] initWithLength:length] autorelease]; }
+- (void)removeStatusItem:(NSStatusItem *)item { [(StandinStatusItem *)item remove]; }
+@end
