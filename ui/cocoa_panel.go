@@ -27,12 +27,6 @@ type PanelOptions struct {
 	Preview func(context.Context, *gate.Pending) []byte
 	// Injected is when we last sent an event to the desktop; nil: we never do.
 	Injected func() time.Time
-	// Tell shows the person a sentence that needs no answer.
-	Tell func(string)
-	// Up and Down, if set, are told of each prompt that comes up, with its
-	// headline, and of its end.
-	Up   func(id, headline string)
-	Down func(id string)
 	// Changed is called when Ready becomes another.
 	Changed func()
 	Log     zerolog.Logger
@@ -42,8 +36,9 @@ type PanelOptions struct {
 // take the keyboard: one prompt at a time, the oldest first, until it is answered
 // or over. Run serves it.
 type Panels struct {
-	o     PanelOptions
-	ready atomic.Bool
+	o       PanelOptions
+	ready   atomic.Bool // after notices, which are there from then on
+	notices notices
 
 	mu      sync.Mutex // guards queue
 	queue   []*gate.Pending
@@ -94,6 +89,10 @@ func (s *Panels) Withdraw(p *gate.Pending, _ string) {
 	s.wake()
 }
 
+// Tell shows a sentence that needs no answer, as a notification, and reports
+// whether it could.
+func (s *Panels) Tell(text string) bool { return s.ready.Load() && s.notices.tell(text) }
+
 func (s *Panels) wake() {
 	select {
 	case s.awake <- struct{}{}:
@@ -123,6 +122,7 @@ func (s *Panels) Run(ctx context.Context) error {
 	if err := cocoa.Start(); err != nil {
 		return fmt.Errorf("panel: %w", err)
 	}
+	s.notices.open(s.o.Log)
 	s.ready.Store(true)
 	s.changed()
 	defer s.ready.Store(false)
@@ -179,9 +179,7 @@ func (s *Panels) answer(c press) {
 	c.answer.By = s.Name()
 	if err := c.in.p.Answer(c.answer); err != nil {
 		s.o.Log.Info().Err(err).Msg("an answer in the panel did nothing")
-		if s.o.Tell != nil {
-			s.o.Tell(err.Error())
-		}
+		s.Tell(err.Error())
 	}
 	s.drop(c.in.p)
 }
@@ -201,9 +199,7 @@ func (s *Panels) open(ctx context.Context, p *gate.Pending, more int) (*cocoaPan
 		return nil, err
 	}
 	c.since = time.Now()
-	if s.o.Up != nil {
-		s.o.Up(p.ID, laid.title)
-	}
+	s.notices.up(p.ID, laid.title)
 	return c, nil
 }
 
@@ -222,9 +218,7 @@ func (s *Panels) close(c *cocoaPanel) {
 	if err := cocoa.Main(c.take); err != nil {
 		s.o.Log.Warn().Err(err).Msg("a panel could not be closed")
 	}
-	if s.o.Down != nil {
-		s.o.Down(c.p.ID)
-	}
+	s.notices.down(c.p.ID)
 }
 
 // cocoaPanel is one prompt on the screen.

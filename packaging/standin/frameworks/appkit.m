@@ -2,6 +2,7 @@
  *
  * - The main queue is served by NSApplication's loop, in all common modes
  *   (dispatch_get_main_queue(3); NSRunLoop.h: NSRunLoopCommonModes).
+ * - Hot keys come through NSApplication's loop (CarbonEvents.h).
  * - GNUstep has no status bar on X: here the item is a button in a small window
  *   at the top right of the screen, which pops its menu up when it is clicked
  *   (NSStatusItem.h: "menu: … shown when the status item is clicked").
@@ -16,16 +17,25 @@
 int standin_queue_fd(void);
 void standin_drain(void);
 
-@interface StandinQueue : NSObject
-@end
-@implementation StandinQueue
-- (void)receivedEvent:(void *)data type:(RunLoopEventType)type extra:(void *)extra forMode:(NSString *)mode {
-	standin_drain();
+extern void (*standin_watch)(int fd, void (*readable)(void));
+
+/* Calls a function when a descriptor can be read. */
+@interface StandinWatch : NSObject {
+@public
+	void (*readable)(void);
 }
-+ (void)watch:(NSNotification *)n {
-	StandinQueue *q = [self new];
+@end
+static void watch(int fd, void (*readable)(void)) {
+	StandinWatch *w = [StandinWatch new];
+	w->readable = readable;
 	for (NSString *mode in [NSArray arrayWithObjects:NSDefaultRunLoopMode, NSModalPanelRunLoopMode, NSEventTrackingRunLoopMode, nil])
-		[[NSRunLoop currentRunLoop] addEvent:(void *)(intptr_t)standin_queue_fd() type:ET_RDESC watcher:(id)q forMode:mode];
+		[[NSRunLoop currentRunLoop] addEvent:(void *)(intptr_t)fd type:ET_RDESC watcher:(id)w forMode:mode];
+}
+@implementation StandinWatch
+- (void)receivedEvent:(void *)data type:(RunLoopEventType)type extra:(void *)extra forMode:(NSString *)mode { readable(); }
++ (void)launch:(NSNotification *)n {
+	watch(standin_queue_fd(), standin_drain);
+	standin_watch = watch;
 }
 + (void)load {
 	NSAutoreleasePool *pool = [NSAutoreleasePool new];
@@ -35,8 +45,8 @@ void standin_drain(void);
 	pthread_mutex_unlock(&standin_lock);
 	/* The icon that GNUstep gives each application would lie about. */
 	[[NSUserDefaults standardUserDefaults] registerDefaults:[NSDictionary dictionaryWithObjectsAndKeys:
-		@"YES", @"GSSuppressAppIcon", nil]];
-	[[NSNotificationCenter defaultCenter] addObserver:self selector:@selector(watch:) name:NSApplicationWillFinishLaunchingNotification object:nil];
+		@"YES", @"GSSuppressAppIcon", @"NO", @"GSX11HandlesWindowDecorations", @"NSMacintoshInterfaceStyle", @"NSScrollViewInterfaceStyle", nil]];
+	[[NSNotificationCenter defaultCenter] addObserver:self selector:@selector(launch:) name:NSApplicationWillFinishLaunchingNotification object:nil];
 	[pool drain];
 }
 @end
@@ -49,6 +59,12 @@ void standin_drain(void);
 @end
 @implementation NSImage (Standin)
 - (void)setTemplate:(BOOL)yes {}
+@end
+
+/* GNUstep binds Escape to complete:, macOS to cancelOperation:
+ * (StandardKeyBinding.dict), which goes up the chain of responders. */
+@implementation NSTextView (Standin)
+- (void)complete:(id)sender { [[self nextResponder] tryToPerform:@selector(cancelOperation:) with:sender]; }
 @end
 
 @interface StandinStatusButton : NSButton {
