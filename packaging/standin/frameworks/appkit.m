@@ -4,7 +4,7 @@
  *   (dispatch_get_main_queue(3); NSRunLoop.h: NSRunLoopCommonModes).
  * - Hot keys come through NSApplication's loop (CarbonEvents.h).
  * - GNUstep has no status bar on X: here the item is a button in a small window
- *   at the top right of the screen, which pops its menu up when it is clicked
+ *   at the top of the screen, which pops its menu up when it is clicked
  *   (NSStatusItem.h: "menu: … shown when the status item is clicked").
  * - Setters that a desktop without Apple's Dock and menu bar has no use for do
  *   nothing: setActivationPolicy:, setTemplate:, setCollectionBehavior:.
@@ -45,7 +45,8 @@ static void watch(int fd, void (*readable)(void)) {
 	pthread_mutex_unlock(&standin_lock);
 	/* The icon that GNUstep gives each application would lie about. */
 	[[NSUserDefaults standardUserDefaults] registerDefaults:[NSDictionary dictionaryWithObjectsAndKeys:
-		@"YES", @"GSSuppressAppIcon", @"NO", @"GSX11HandlesWindowDecorations", @"NSMacintoshInterfaceStyle", @"NSScrollViewInterfaceStyle", nil]];
+		@"YES", @"GSSuppressAppIcon", @"NO", @"GSX11HandlesWindowDecorations", @"NSMacintoshInterfaceStyle", @"NSScrollViewInterfaceStyle",
+		@"NSMacintoshInterfaceStyle", @"NSMenuInterfaceStyle", nil]];
 	[[NSNotificationCenter defaultCenter] addObserver:self selector:@selector(launch:) name:NSApplicationWillFinishLaunchingNotification object:nil];
 	[pool drain];
 }
@@ -88,7 +89,7 @@ static void watch(int fd, void (*readable)(void)) {
 @implementation StandinStatusItem
 - (id)initWithLength:(CGFloat)length {
 	NSRect screen = [[NSScreen mainScreen] frame];
-	NSRect frame = NSMakeRect(NSMaxX(screen) - 60, NSMaxY(screen) - 24, 32, 24);
+	NSRect frame = NSMakeRect(NSMidX(screen), NSMaxY(screen) - 24, 32, 24);
 	window = [[NSWindow alloc] initWithContentRect:frame styleMask:NSBorderlessWindowMask backing:NSBackingStoreBuffered defer:NO];
 	[window setLevel:NSStatusWindowLevel];
 	button = [[StandinStatusButton alloc] initWithFrame:NSMakeRect(0, 0, 32, 24)];
