@@ -48,7 +48,7 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 	d := &Desk{x: display, log: log}
 	for _, s := range [][2]string{
 		{"xauthority", xauthority}, {"x", display}, {"displays", displays}, {"log", log},
-		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"listen", "1"}, {"tap", "ok"}, {"counters", "ok"}, {"counted", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
+		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"preflight", "1"}, {"listen", "1"}, {"tap", "ok"}, {"counters", "ok"}, {"counted", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
 		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"sck", "ok"},
 	} {
 		if err := d.Set(s[0], s[1]); err != nil {
@@ -63,7 +63,8 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 //	displays   "id:x,y,w,h,scale,px,py …": bounds in points, pixels a point, and
 //	           the place of the top left pixel on the X display; the main one first
 //	trusted, post, screen, listen   0 withholds Accessibility, event posting, Screen
-//	           Recording, Input Monitoring
+//	           Recording, Input Monitoring; to request one of them is noted as "prompt"
+//	preflight  0: macOS does not say that Screen Recording is granted, if it is
 //	tap        ok; deaf: a tap hears nothing; none: there is none to be had; timeout,
 //	           user: macOS turns those off that there are
 //	counters   none: no event is counted; counted 0: only the hardware's are

@@ -7,7 +7,7 @@
 #include <string.h>
 
 pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
-struct settings standin = {.trusted = true, .post = true, .screen = true, .listen = true, .tap = "ok", .counters = "ok", .graphic = true, .console = true,
+struct settings standin = {.trusted = true, .post = true, .screen = true, .preflight = true, .listen = true, .tap = "ok", .counters = "ok", .graphic = true, .console = true,
 	.source = "com.apple.keylayout.US", .sck = "ok"};
 static FILE *logfile;
 static Display *x;
@@ -82,6 +82,7 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "trusted")) standin.trusted = on;
 	else if (!strcmp(name, "post")) standin.post = on;
 	else if (!strcmp(name, "screen")) standin.screen = on;
+	else if (!strcmp(name, "preflight")) standin.preflight = on;
 	else if (!strcmp(name, "listen")) standin.listen = on;
 	else if (!strcmp(name, "counted")) standin.counted = on;
 	else if (!strcmp(name, "counters") && strlen(value) < sizeof standin.counters) strcpy(standin.counters, value);
@@ -106,7 +107,7 @@ API int standin_set(const char *name, const char *value) {
 
 /* A whole program takes its settings from STANDIN_name in the environment. */
 __attribute__((constructor)) static void from_environment(void) {
-	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "sck"};
+	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "sck"};
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		char key[64];
 		snprintf(key, sizeof key, "STANDIN_%s", names[i]);

@@ -88,6 +88,17 @@ API const void *CFDictionaryGetValue(const void *dict, const void *key) {
 		if (CFEqual(d->keys[i], key)) return d->values[i];
 	return NULL;
 }
+/* CFDictionary.h: with the callbacks of Core Foundation's own types it keeps what it
+ * is given. */
+API int kCFTypeDictionaryKeyCallBacks, kCFTypeDictionaryValueCallBacks;
+API void *CFDictionaryCreate(const void *alloc, const void **keys, const void **values, long n, const void *key_calls, const void *value_calls) {
+	if (n > 8 || key_calls != &kCFTypeDictionaryKeyCallBacks || value_calls != &kCFTypeDictionaryValueCallBacks) abort();
+	struct dictionary *d = standin_new(KIND_DICTIONARY, sizeof *d);
+	for (; d->n < n; d->n++) d->keys[d->n] = keys[d->n], d->values[d->n] = CFRetain(values[d->n]);
+	return d;
+}
+API const void *kCFBooleanTrue;
+__attribute__((constructor)) static void booleans(void) { kCFBooleanTrue = number(KIND_BOOLEAN, 1); }
 API long CFArrayGetCount(const void *a) { return ((const struct array *)a)->n; }
 API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const struct array *)a)->values[i]; }
 

@@ -19,6 +19,7 @@ struct settings {
 	bool trusted;      /* trusted=0: Accessibility is withheld */
 	bool post;         /* post=0: posting events is withheld */
 	bool screen;       /* screen=0: Screen Recording is withheld */
+	bool preflight;    /* preflight=0: macOS does not say that there is a grant for it */
 	bool listen;       /* listen=0: Input Monitoring is withheld */
 	char tap[16];      /* ok, deaf: a tap hears nothing, none: there is none to be had */
 	char counters[16]; /* ok, none: no event is counted */
