@@ -114,6 +114,15 @@ type Watcher interface {
 	Close() error
 }
 
+// Prover is a Watcher that does not know by itself that it sees the person.
+type Prover interface {
+	// Prove makes sure of it by an event of ours that changes nothing, and fails
+	// with ErrUnseen, saying why, where the person cannot be seen. It is called
+	// before a batch's first event, as a method of the driver is: by one goroutine
+	// at a time.
+	Prove(ctx context.Context) error
+}
+
 // Person is what a person did on the desktop since somebody watches.
 type Person struct {
 	Acts int       // rises with everything they do
@@ -154,6 +163,8 @@ var (
 	ErrAsleep      = errors.New("the display is asleep")
 	// ErrSecureInput: a program reads the keyboard securely, as password fields do.
 	ErrSecureInput = errors.New("secure keyboard input is on")
+	// ErrUnseen: the person's own input cannot be seen.
+	ErrUnseen = errors.New("the person's mouse and keyboard cannot be seen")
 	// ErrNoPointer: this driver acts at places, and moves no pointer that could be
 	// read back.
 	ErrNoPointer = errors.New("there is no pointer to read back")

@@ -2,7 +2,7 @@
  * dispatch's main queue. Semantics are those of CFBase.h, CFString.h, CFNumber.h,
  * CFDictionary.h, CFData.h, CFRunLoop.h and dispatch/queue.h. */
 #define _GNU_SOURCE
-#include "standin.h"
+#include "loops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +90,17 @@ API const void *CFDictionaryGetValue(const void *dict, const void *key) {
 		if (CFEqual(d->keys[i], key)) return d->values[i];
 	return NULL;
 }
+/* CFDictionary.h: with the callbacks of Core Foundation's own types it keeps what it
+ * is given. */
+API int kCFTypeDictionaryKeyCallBacks, kCFTypeDictionaryValueCallBacks;
+API void *CFDictionaryCreate(const void *alloc, const void **keys, const void **values, long n, const void *key_calls, const void *value_calls) {
+	if (n > 8 || key_calls != &kCFTypeDictionaryKeyCallBacks || value_calls != &kCFTypeDictionaryValueCallBacks) abort();
+	struct dictionary *d = standin_new(KIND_DICTIONARY, sizeof *d);
+	for (; d->n < n; d->n++) d->keys[d->n] = keys[d->n], d->values[d->n] = CFRetain(values[d->n]);
+	return d;
+}
+API const void *kCFBooleanTrue;
+__attribute__((constructor)) static void booleans(void) { kCFBooleanTrue = number(KIND_BOOLEAN, 1); }
 API long CFArrayGetCount(const void *a) { return ((const struct array *)a)->n; }
 API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const struct array *)a)->values[i]; }
 
@@ -203,22 +214,33 @@ API void standin_drain(void) {
 }
 API void *CFRunLoopGetMain(void) { return &the_loop; }
 API void *CFRunLoopSourceCreate(const void *alloc, long order, void *context) {
-	if (*(long *)context != 0) abort(); /* version 0 */
-	return standin_new(KIND_OTHER, sizeof(struct object));
+	long *c = context;
+	if (c[0] != 0) abort(); /* version 0: info is the second field, perform the last of ten */
+	return standin_source_new((void (*)(void *))c[9], (void *)c[1]);
 }
-API void CFRunLoopAddSource(void *loop, const void *source, const void *mode) {
+API void *CFRunLoopGetCurrent(void) { return standin_on_main() ? (void *)&the_loop : standin_thread_loop(); }
+API void CFRunLoopAddSource(void *loop, void *source, const void *mode) {
+	if (loop != &the_loop) {
+		standin_thread_add(loop, source);
+		return;
+	}
 	CFRetain(source);
 	pthread_mutex_lock(&loop_lock);
 	sources++;
 	pthread_mutex_unlock(&loop_lock);
 }
 API void CFRunLoopStop(void *loop) {
+	if (loop != &the_loop) {
+		standin_thread_stop(loop);
+		return;
+	}
 	pthread_mutex_lock(&loop_lock);
 	stop = in_main_loop; /* of a loop that does not run it is forgotten */
 	pthread_cond_signal(&loop_cond);
 	pthread_mutex_unlock(&loop_lock);
 }
 API void CFRunLoopRun(void) {
+	if (standin_thread_run()) return;
 	in_main_loop = true;
 	pthread_mutex_lock(&loop_lock);
 	while (sources && !stop) {
