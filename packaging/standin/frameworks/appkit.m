@@ -17,7 +17,7 @@
 int standin_queue_fd(void);
 void standin_drain(void);
 
-extern void (*standin_watch)(int fd, void (*readable)(void));
+extern void (*standin_loop_watch)(int fd, void (*readable)(void));
 
 /* Calls a function when a descriptor can be read. */
 @interface StandinWatch : NSObject {
@@ -35,7 +35,7 @@ static void watch(int fd, void (*readable)(void)) {
 - (void)receivedEvent:(void *)data type:(RunLoopEventType)type extra:(void *)extra forMode:(NSString *)mode { readable(); }
 + (void)launch:(NSNotification *)n {
 	watch(standin_queue_fd(), standin_drain);
-	standin_watch = watch;
+	standin_loop_watch = watch;
 }
 + (void)load {
 	NSAutoreleasePool *pool = [NSAutoreleasePool new];

@@ -26,7 +26,7 @@ static int32_t (*handler)(void *call, void *event, void *data);
 static void *handler_data;
 static bool refused;
 static int the_target;
-API void (*standin_watch)(int fd, void (*readable)(void)); /* set by NSApplication's loop */
+API void (*standin_loop_watch)(int fd, void (*readable)(void)); /* set by NSApplication's loop */
 
 static int on_error(Display *d, XErrorEvent *e) { return refused = true, 0; }
 
@@ -75,7 +75,7 @@ API int32_t RegisterEventHotKey(uint32_t code, uint32_t modifiers, struct id id,
 		if (standin_x()) x = XOpenDisplay(DisplayString(standin_x()));
 		pthread_mutex_unlock(&standin_lock);
 		if (!x) return INVALID;
-		if (standin_watch) standin_watch(ConnectionNumber(x), readable);
+		if (standin_loop_watch) standin_loop_watch(ConnectionNumber(x), readable);
 	}
 	struct hotkey *k = calloc(1, sizeof *k);
 	k->id = id, k->code = standin_keycode(code);

@@ -30,6 +30,8 @@ struct settings {
 	int secure;        /* pid of who reads the keyboard securely */
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
 	char source[128];  /* the input source's id */
+	bool bundle;       /* bundle=1: the program runs from an application's bundle */
+	bool notices;      /* notices=0: the person wants no notifications */
 	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
 	struct display displays[8];
 	int n;
