@@ -64,7 +64,7 @@ func (n *Notices) Post(id, title, body string) {
 		content.Send(Sel("setTitle:"), String(title))
 		content.Send(Sel("setBody:"), String(body))
 		request := Class("UNNotificationRequest").Send(Sel("requestWithIdentifier:content:trigger:"), String(id), content, objc.ID(0))
-		n.center.Send(Sel("addNotificationRequest:withCompletionHandler:"), request, objc.ID(0))
+		n.center.Send(Sel("addNotificationRequest:withCompletionHandler:"), request, objc.Block(0))
 		content.Send(Sel("release"))
 	})
 }
