@@ -139,7 +139,7 @@ func writeInstalled(w io.Writer, r installed) error {
 // permissions.
 func resetLines() string {
 	var b strings.Builder
-	for _, service := range []string{"Accessibility", "ScreenCapture", "AppleEvents"} {
+	for _, service := range []string{"Accessibility", "PostEvent", "ScreenCapture", "ListenEvent", "AppleEvents"} {
 		fmt.Fprintf(&b, "  tccutil reset %s %s\n", service, install.Identifier)
 	}
 	return b.String()

@@ -47,7 +47,17 @@ var (
 	cgPreflightListenEventAccess func() bool
 	cgPreflightPostEventAccess   func() bool
 	axIsProcessTrusted           func() bool
-	isSecureEventInputEnabled    func() bool
+
+	cgRequestListenEventAccess      func() bool
+	cgRequestPostEventAccess        func() bool
+	axIsProcessTrustedWithOptions   func(options quartz.Ref) bool
+	cfDictionaryCreate              func(alloc quartz.Ref, keys, values unsafe.Pointer, n int, keyCalls, valueCalls uintptr) quartz.Ref
+	kAXTrustedCheckOptionPrompt     quartz.Ref
+	kCFBooleanTrue                  quartz.Ref
+	kCFTypeDictionaryKeyCallBacks   uintptr
+	kCFTypeDictionaryValueCallBacks uintptr
+
+	isSecureEventInputEnabled func() bool
 
 	tisCopyCurrentKeyboardInputSource                   func() quartz.Ref
 	tisCopyCurrentKeyboardLayoutInputSource             func() quartz.Ref
@@ -109,6 +119,8 @@ var loadQuartz = sync.OnceValue(func() error {
 	cg.Func(&cgEventSourceCounterForEventType, "CGEventSourceCounterForEventType")
 	cg.Func(&cgEventSourceSecondsSinceLastEventType, "CGEventSourceSecondsSinceLastEventType")
 	cg.Func(&cgPreflightListenEventAccess, "CGPreflightListenEventAccess")
+	cg.Func(&cgRequestListenEventAccess, "CGRequestListenEventAccess")
+	cg.Func(&cgRequestPostEventAccess, "CGRequestPostEventAccess")
 	cg.Func(&cgPreflightPostEventAccess, "CGPreflightPostEventAccess")
 	cg.Func(&cgWindowListCopyWindowInfo, "CGWindowListCopyWindowInfo")
 	cg.Func(&cgRectMakeWithDictionaryRepresentation, "CGRectMakeWithDictionaryRepresentation")
@@ -119,6 +131,8 @@ var loadQuartz = sync.OnceValue(func() error {
 
 	as := quartz.Open("ApplicationServices")
 	as.Func(&axIsProcessTrusted, "AXIsProcessTrusted")
+	as.Func(&axIsProcessTrustedWithOptions, "AXIsProcessTrustedWithOptions")
+	as.Var(&kAXTrustedCheckOptionPrompt, "kAXTrustedCheckOptionPrompt")
 
 	hi := quartz.Open("Carbon")
 	hi.Func(&isSecureEventInputEnabled, "IsSecureEventInputEnabled")
@@ -139,6 +153,10 @@ var loadQuartz = sync.OnceValue(func() error {
 	cf.Func(&cfDataGetLength, "CFDataGetLength")
 	cf.Func(&cfMachPortCreateRunLoopSource, "CFMachPortCreateRunLoopSource")
 	cf.Func(&cfMachPortInvalidate, "CFMachPortInvalidate")
+	cf.Func(&cfDictionaryCreate, "CFDictionaryCreate")
+	cf.Var(&kCFBooleanTrue, "kCFBooleanTrue")
+	cf.Address(&kCFTypeDictionaryKeyCallBacks, "kCFTypeDictionaryKeyCallBacks")
+	cf.Address(&kCFTypeDictionaryValueCallBacks, "kCFTypeDictionaryValueCallBacks")
 	cf.Func(&cfEqual, "CFEqual")
 	cf.Func(&cfArrayGetCount, "CFArrayGetCount")
 	cf.Func(&cfArrayGetValueAtIndex, "CFArrayGetValueAtIndex")

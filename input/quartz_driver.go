@@ -83,10 +83,6 @@ func permitPerson(source quartz.Ref) error {
 	return nil
 }
 
-// QuartzMayPost reports whether macOS delivers our events, as far as it says. It
-// never prompts. OpenQuartz must have succeeded before.
-func QuartzMayPost() bool { return axIsProcessTrusted() && cgPreflightPostEventAccess() }
-
 // mayPost refuses where events would be dropped, or go where nobody wants them.
 // Releases are posted without asking.
 func (d *quartzDriver) mayPost(ctx context.Context) error {

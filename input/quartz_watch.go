@@ -116,39 +116,27 @@ func (w *quartzWatcher) follow(t *quartzTap) {
 // Prove implements Prover: it moves the pointer to where it is, and looks who has
 // heard of that.
 func (w *quartzWatcher) Prove(ctx context.Context) error {
-	t := w.listen()
 	at, err := w.driver.read()
 	if err != nil {
 		return err
 	}
-	w.state.Lock()
-	w.counters.begin(at)
-	w.state.Unlock()
-	counted := hardwareCount(kCGEventMouseMoved)
-	var before int64
-	if t != nil {
-		t.enable()
-		before = t.own.Load()
-	}
-	if err := w.driver.stay(ctx, at); err != nil {
-		return err
-	}
-	rose := func() bool { return hardwareCount(kCGEventMouseMoved) != counted }
-	heard := func() bool { return t != nil && t.own.Load() > before }
-	for end := time.Now().Add(proveTime); !heard() && (t != nil || !rose()) && time.Now().Before(end); {
-		if err := sleepFor(ctx, time.Millisecond); err != nil {
-			return err
+	t := w.listen()
+	heard, err := w.probe(ctx, at, t)
+	if err == nil && !heard {
+		// Once more, when the counts stand still: a motion of the person's makes it
+		// look as if ours were counted.
+		if err = w.still(ctx); err == nil {
+			heard, err = w.probe(ctx, at, t)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	w.state.Lock()
 	defer w.state.Unlock()
-	// A person's own motion makes it look as if ours were counted, never the other
-	// way round.
-	w.foreign = w.foreign || !rose()
-	w.counters.ours = !w.foreign
 	w.missed, w.heard = 0, time.Now()
 	switch {
-	case heard():
+	case heard:
 		w.way, w.own = byTap, t.own.Load()
 	case w.counters.anything():
 		w.way = byCounters
@@ -166,6 +154,54 @@ func (w *quartzWatcher) Prove(ctx context.Context) error {
 		w.blind(err)
 	}
 	return err
+}
+
+// probe posts a motion to where the pointer is. heard tells whether the tap, if
+// there is one, has heard it.
+func (w *quartzWatcher) probe(ctx context.Context, at Point, t *quartzTap) (heard bool, err error) {
+	w.state.Lock()
+	w.counters.begin(at)
+	w.state.Unlock()
+	counted := hardwareCount(kCGEventMouseMoved)
+	var before int64
+	if t != nil {
+		t.enable()
+		before = t.own.Load()
+	}
+	if err := w.driver.stay(ctx, at); err != nil {
+		return false, err
+	}
+	rose := func() bool { return hardwareCount(kCGEventMouseMoved) != counted }
+	for end := time.Now().Add(proveTime); time.Now().Before(end); {
+		if heard = t != nil && t.own.Load() > before; heard || t == nil && rose() {
+			break
+		}
+		if err := sleepFor(ctx, time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+	w.state.Lock()
+	defer w.state.Unlock()
+	w.foreign = w.foreign || !rose()
+	w.counters.ours = !w.foreign
+	return heard, nil
+}
+
+// still waits a little for a time without motion.
+func (w *quartzWatcher) still(ctx context.Context) error {
+	const long, most = 30 * time.Millisecond, 10
+	last := hardwareCount(kCGEventMouseMoved)
+	for range most {
+		if err := sleepFor(ctx, long); err != nil {
+			return err
+		}
+		now := hardwareCount(kCGEventMouseMoved)
+		if now == last {
+			break
+		}
+		last = now
+	}
+	return nil
 }
 
 func sameError(a, b error) bool {

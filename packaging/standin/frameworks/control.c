@@ -7,8 +7,8 @@
 #include <string.h>
 
 pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
-struct settings standin = {.trusted = true, .post = true, .screen = true, .listen = true, .tap = "ok", .counters = "ok", .graphic = true, .console = true,
-	.source = "com.apple.keylayout.US", .sck = "ok"};
+struct settings standin = {.trusted = true, .post = true, .screen = true, .preflight = true, .listen = true, .tap = "ok", .counters = "ok", .graphic = true, .console = true,
+	.source = "com.apple.keylayout.US", .notices = true, .sck = "ok"};
 static FILE *logfile;
 static Display *x;
 
@@ -82,6 +82,7 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "trusted")) standin.trusted = on;
 	else if (!strcmp(name, "post")) standin.post = on;
 	else if (!strcmp(name, "screen")) standin.screen = on;
+	else if (!strcmp(name, "preflight")) standin.preflight = on;
 	else if (!strcmp(name, "listen")) standin.listen = on;
 	else if (!strcmp(name, "counted")) standin.counted = on;
 	else if (!strcmp(name, "counters") && strlen(value) < sizeof standin.counters) strcpy(standin.counters, value);
@@ -98,6 +99,8 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "deaf")) standin.deaf = on;
 	else if (!strcmp(name, "secure")) standin.secure = atoi(value);
 	else if (!strcmp(name, "source") && strlen(value) < sizeof standin.source) strcpy(standin.source, value);
+	else if (!strcmp(name, "bundle")) standin.bundle = on;
+	else if (!strcmp(name, "notices")) standin.notices = on;
 	else if (!strcmp(name, "sck") && strlen(value) < sizeof standin.sck) strcpy(standin.sck, value);
 	else if (!strcmp(name, "keychain") && strlen(value) < sizeof standin.keychain) strcpy(standin.keychain, value);
 	else if (!strcmp(name, "keylock")) standin.keylock = on;
@@ -108,7 +111,7 @@ API int standin_set(const char *name, const char *value) {
 
 /* A whole program takes its settings from STANDIN_name in the environment. */
 __attribute__((constructor)) static void from_environment(void) {
-	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "sck", "keychain", "keylock"};
+	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "bundle", "notices", "sck", "keychain", "keylock"};
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		char key[64];
 		snprintf(key, sizeof key, "STANDIN_%s", names[i]);

@@ -317,13 +317,3 @@ API void CGEventPost(uint32_t tap, struct event *e) {
 	deliver(e);
 	pthread_mutex_unlock(&standin_lock);
 }
-
-static bool setting(bool *b) {
-	pthread_mutex_lock(&standin_lock);
-	bool v = *b;
-	pthread_mutex_unlock(&standin_lock);
-	return v;
-}
-API bool CGPreflightPostEventAccess(void) { return setting(&standin.post); }
-API unsigned char AXIsProcessTrusted(void) { return setting(&standin.trusted); }
-API bool CGPreflightScreenCaptureAccess(void) { return setting(&standin.screen); }

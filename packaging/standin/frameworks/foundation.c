@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct string { struct object o; char *s; };
 struct number { struct object o; int64_t n; };
@@ -102,6 +104,12 @@ API void CFDictionarySetValue(void *dict, const void *key, const void *value) {
 	if (d->n == 8 || CFDictionaryGetValue(d, key)) abort();
 	d->keys[d->n] = key, d->values[d->n++] = CFRetain(value);
 }
+API void *CFDictionaryCreate(const void *alloc, const void **keys, const void **values, long n, const void *key_calls, const void *value_calls) {
+	if (n > 8 || key_calls != &kCFTypeDictionaryKeyCallBacks || value_calls != &kCFTypeDictionaryValueCallBacks) abort();
+	struct dictionary *d = standin_new(KIND_DICTIONARY, sizeof *d);
+	for (; d->n < n; d->n++) d->keys[d->n] = keys[d->n], d->values[d->n] = CFRetain(values[d->n]);
+	return d;
+}
 API long CFArrayGetCount(const void *a) { return ((const struct array *)a)->n; }
 API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const struct array *)a)->values[i]; }
 
@@ -169,19 +177,21 @@ API int proc_name(int pid, void *buf, uint32_t size) {
 }
 
 /* The main queue is served by the main loop; CFRunLoopRun ends on CFRunLoopStop,
- * and at once where the loop has no source (CFRunLoop.h). */
+ * and at once where the loop has no source (CFRunLoop.h). NSApplication's loop
+ * serves it too: it watches a descriptor. What the queue runs is not entered
+ * again from a loop within (dispatch_main(3): the queue is serial). */
 struct work { void (*f)(void *); void *context; struct work *next; };
 static pthread_mutex_t loop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loop_cond = PTHREAD_COND_INITIALIZER;
 static struct work *first, **last = &first;
-static int sources;
-static bool stop;
+static int sources, queue_fd = -1;
+static bool stop, draining;
 static int the_loop;
-static pthread_t main_thread;
-__attribute__((constructor)) static void started(void) { main_thread = pthread_self(); }
 API int _dispatch_main_q;
 API const void *kCFRunLoopDefaultMode;
 __attribute__((constructor)) static void modes(void) { kCFRunLoopDefaultMode = standin_string("kCFRunLoopDefaultMode"); }
+static __thread bool in_main_loop;
+bool standin_on_main(void) { return in_main_loop; }
 
 API void dispatch_async_f(void *queue, void *context, void (*f)(void *)) {
 	if (queue != &_dispatch_main_q) abort();
@@ -190,9 +200,32 @@ API void dispatch_async_f(void *queue, void *context, void (*f)(void *)) {
 	pthread_mutex_lock(&loop_lock);
 	*last = w, last = &w->next;
 	pthread_cond_signal(&loop_cond);
+	if (queue_fd >= 0) eventfd_write(queue_fd, 1);
 	pthread_mutex_unlock(&loop_lock);
 }
-bool standin_on_main(void);
+/* What NSApplication's loop watches, and what it calls when that can be read. */
+API int standin_queue_fd(void) {
+	pthread_mutex_lock(&loop_lock);
+	if (queue_fd < 0) queue_fd = eventfd(first != NULL, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_unlock(&loop_lock);
+	return queue_fd;
+}
+API void standin_drain(void) {
+	eventfd_t n;
+	eventfd_read(queue_fd, &n);
+	if (draining) return;
+	draining = in_main_loop = true;
+	pthread_mutex_lock(&loop_lock);
+	for (struct work *w; (w = first);) {
+		if (!(first = w->next)) last = &first;
+		pthread_mutex_unlock(&loop_lock);
+		w->f(w->context);
+		free(w);
+		pthread_mutex_lock(&loop_lock);
+	}
+	pthread_mutex_unlock(&loop_lock);
+	draining = in_main_loop = false;
+}
 API void *CFRunLoopGetMain(void) { return &the_loop; }
 API void *CFRunLoopSourceCreate(const void *alloc, long order, void *context) {
 	long *c = context;
@@ -210,8 +243,6 @@ API void CFRunLoopAddSource(void *loop, void *source, const void *mode) {
 	sources++;
 	pthread_mutex_unlock(&loop_lock);
 }
-static __thread bool in_main_loop;
-bool standin_on_main(void) { return in_main_loop; }
 API void CFRunLoopStop(void *loop) {
 	if (loop != &the_loop) {
 		standin_thread_stop(loop);

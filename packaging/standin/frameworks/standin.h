@@ -19,6 +19,7 @@ struct settings {
 	bool trusted;      /* trusted=0: Accessibility is withheld */
 	bool post;         /* post=0: posting events is withheld */
 	bool screen;       /* screen=0: Screen Recording is withheld */
+	bool preflight;    /* preflight=0: macOS does not say that there is a grant for it */
 	bool listen;       /* listen=0: Input Monitoring is withheld */
 	char tap[16];      /* ok, deaf: a tap hears nothing, none: there is none to be had */
 	char counters[16]; /* ok, none: no event is counted */
@@ -29,6 +30,8 @@ struct settings {
 	int secure;        /* pid of who reads the keyboard securely */
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
 	char source[128];  /* the input source's id */
+	bool bundle;       /* bundle=1: the program runs from an application's bundle */
+	bool notices;      /* notices=0: the person wants no notifications */
 	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
 	char keychain[1024]; /* the file of the Keychain's items; empty: they end with the program */
 	bool keylock;      /* keylock=1: the Keychain is locked */

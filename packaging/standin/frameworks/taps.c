@@ -70,12 +70,6 @@ static void queue(struct tap *t, const struct event *e) {
 	standin_source_fire(t->source);
 }
 
-API bool CGPreflightListenEventAccess(void) {
-	pthread_mutex_lock(&standin_lock);
-	bool ok = standin.listen;
-	pthread_mutex_unlock(&standin_lock);
-	return ok;
-}
 API struct tap *CGEventTapCreate(uint32_t where, uint32_t place, uint32_t options, uint64_t mask, callback call, void *info) {
 	pthread_mutex_lock(&standin_lock);
 	bool may = standin.listen, none = !strcmp(standin.tap, "none");
