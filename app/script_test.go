@@ -217,12 +217,11 @@ func cmdNoProcess(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: noprocess TEXT")
 	}
 	var pid int
-	for range 100 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		pid = processWith(args[0])
 		if (pid == 0) != neg {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("process with %s: %d", args[0], pid)
 }

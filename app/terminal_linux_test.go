@@ -76,7 +76,7 @@ func watch(r io.Reader) *screen {
 func (s *screen) await(t *testing.T, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	late := time.After(30 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		s.mu.Lock()
 		text := s.text.String()

@@ -212,7 +212,7 @@ func TestDiesWithUs(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	for _, pid := range f {
-		for end := time.Now().Add(10 * time.Second); running(t, pid); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); running(t, pid); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("process %s outlived the one that started it", pid)
 			}

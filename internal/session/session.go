@@ -17,7 +17,9 @@ import (
 const openTime = time.Second
 
 // answerTime is what one service may take to answer: a hung one is not waited for.
-const answerTime = 50 * time.Millisecond
+// It is far more than a busy machine needs: a locked screen that is not heard of
+// counts as unlocked.
+const answerTime = 500 * time.Millisecond
 
 // Session is a person's desktop session.
 type Session struct {
