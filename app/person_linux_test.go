@@ -46,7 +46,7 @@ func TestPersonAnswers(t *testing.T) {
 	call = three.act(`[{"type":"screenshot"}]`)
 	d.press("three wants to run computer", "Allow once")
 	d.answer(call)
-	call = three.act(`[{"type":"click","x":200,"y":300},{"type":"drag","path":[[120,200],[420,200],[420,260]]},{"type":"keypress","keys":["SHIFT"]}]`)
+	call = three.act(`[{"type":"click","x":200,"y":300},{"type":"type","text":"hello"},{"type":"scroll","x":480,"y":320,"scroll_y":200},{"type":"drag","path":[[120,200],[420,200],[420,260]]}]`)
 	d.notification("three wants to run computer")
 	d.page(ctx, chromedp.Navigate(address), chromedp.WaitVisible(`#pending article`), chromedp.WaitVisible(`#pending img`))
 	if location := read(d, ctx, chromedp.Location()); strings.Contains(location, "#") {
@@ -62,8 +62,10 @@ func TestPersonAnswers(t *testing.T) {
 	d.picture("confirm")
 	d.press("A page asks to answer for you", number)
 	d.page(ctx, chromedp.WaitVisible(chromedp.Search(`//button[.="Allow once" and not(@disabled)]`)))
-	d.shoot(ctx, "page", 1280, 900)
-	d.shoot(ctx, "page-narrow", 390, 844)
+	for _, scheme := range []string{"light", "dark"} {
+		d.shoot(ctx, scheme, "page", 1280, 900)
+		d.shoot(ctx, scheme, "page-narrow", 390, 844)
+	}
 	time.Sleep(500 * time.Millisecond) // to have read it
 	d.page(ctx, chromedp.Click(chromedp.Search(`//button[.="Allow once"]`)))
 	d.answer(call)

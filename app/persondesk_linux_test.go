@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/godbus/dbus/v5"
 	"github.com/jezek/xgb/xproto"
@@ -663,13 +665,21 @@ func read[T any](d *personDesk, ctx context.Context, a chromedp.Action[T]) T {
 	return v
 }
 
-// shoot writes a picture of the page, where pictures are wanted.
-func (d *personDesk) shoot(ctx context.Context, name string, width, height int64) {
+// shoot writes a picture of the page in light or dark, where pictures are wanted.
+func (d *personDesk) shoot(ctx context.Context, scheme, name string, width, height int64) {
 	d.t.Helper()
 	if *pictures == "" {
 		return
 	}
-	d.page(ctx, chromedp.EmulateViewport(width, height), chromedp.Sleep(500*time.Millisecond))
+	if scheme != "light" {
+		name += "-" + scheme
+	}
+	d.page(ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	}), chromedp.EmulateViewport(width, height), chromedp.Sleep(500*time.Millisecond))
 	png := read(d, ctx, chromedp.CaptureScreenshot())
 	d.write(filepath.Join(*pictures, name+".png"), string(png), 0o644)
 }

@@ -181,8 +181,8 @@ func newPagePrompt(p *gate.Pending, now time.Time) pagePrompt {
 }
 
 // askElsewhere begins the answers of which the page gives only the yes to this
-// call.
-const askElsewhere = "Allow once, and ask in tray, notification or terminal for "
+// call; the rest is asked natively.
+const askElsewhere = "Allow once, then ask for "
 
 func pageLabel(p *Prompt, s gate.Scope) string {
 	switch s {
