@@ -148,11 +148,14 @@ func doom(what, dir string) error {
 }
 
 // kill has a process of its own hold something down, kills it, and starts an agent
-// with its state. It fails where the desktop stays leased, or where the agent serves
+// with its state, a new directory. It fails where the desktop stays leased, or where the agent serves
 // while anything is down. It returns what the killed process had left.
 func (r *rig) kill(ctx context.Context, bin, state, what string, rnd *rand.Rand) (left []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	if err := os.Mkdir(state, 0o700); err != nil {
+		return nil, err
+	}
 	env := append(os.Environ(), "DISPLAY="+r.desk.Display, "XAUTHORITY="+filepath.Join(r.dir, desk.VirtualDir, "Xauthority"), "WAYLAND_DISPLAY=")
 	r.log.take()
 	child := exec.Command(os.Args[0])

@@ -12,10 +12,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +74,7 @@ func torture(ctx context.Context, n int, seed uint64, clients time.Duration) (er
 	trials = append(append(trials, chords...), commands...)
 	fmt.Println("from the person's first event to the last one injected:")
 	fmt.Print(table(trials))
-	for what := range doomed {
+	for _, what := range slices.Sorted(maps.Keys(doomed)) {
 		held, kills := 0, max(n/50, 1)
 		for i := range kills {
 			left, err := r.kill(ctx, bin, filepath.Join(dir, fmt.Sprint("killed", i, what)), what, rnd)

@@ -517,7 +517,7 @@ func TestKilled(t *testing.T) {
 		// A chord is held for 12 ms: it may be over when the kill comes.
 		var left []string
 		for range most {
-			if left, err = r.kill(t.Context(), bin, newState(t), what, rnd); err != nil {
+			if left, err = r.kill(t.Context(), bin, filepath.Join(t.TempDir(), "state"), what, rnd); err != nil {
 				t.Fatalf("%s: %v, with %q down", what, err, left)
 			}
 			if len(left) > 0 {
