@@ -3,6 +3,7 @@ package hostllm
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,6 +100,21 @@ const auditTool = "host-llm"
 // Leave returns a context that ends when models are denied. It has ended already
 // while they are: nothing may be sent then.
 func (s *Switch) Leave() context.Context { return s.allowed.Load().ctx }
+
+// endings has what was under way end one after the other.
+var endings sync.Mutex
+
+// whenDenied calls end when the permission to leave ends, unless stop is called
+// before. A thousand streams are not ended all at once: new requests, which are
+// to be refused, would have to wait for that.
+func whenDenied(leave context.Context, end func()) (stop func() bool) {
+	return context.AfterFunc(leave, func() {
+		endings.Lock()
+		defer endings.Unlock()
+		end()
+		runtime.Gosched()
+	})
+}
 
 // Denied tells whether models are denied.
 func (s *Switch) Denied() bool { return s.Leave().Err() != nil }

@@ -347,7 +347,10 @@ class OmpProviders implements Providers {
 	private readonly shadows = new WeakMap<object, Json>();
 	private readonly covered = new WeakSet<object>();
 	private registry: Json;
-	residuals = ["a request that is under way when models are denied, and is not made by fetch (omp's Cursor provider): it comes to its end"];
+	residuals = [
+		"a request that is under way when models are denied, and is not made by fetch (omp's Cursor provider): it comes to its end",
+		"a model that a part of omp took before models were denied and keeps (an advisor, the list of --models): its requests are refused at fetch only",
+	];
 
 	constructor(
 		private readonly models: ModelSwitch,

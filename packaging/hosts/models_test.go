@@ -127,8 +127,16 @@ func startModels(t *testing.T, name string, saved hostllm.Mode, env ...string) *
 	return m
 }
 
-// attach starts the agent, and waits for the session.
+// attach starts the agent, and waits for the session to be under the switch.
 func (m *models) attach() {
+	m.t.Helper()
+	m.connect()
+	st, _ := m.sw.Watch()
+	m.inForce(st.Mode == hostllm.Deny)
+}
+
+// connect starts the agent, and becomes its client.
+func (m *models) connect() {
 	m.t.Helper()
 	store, err := token.Open(m.state)
 	if err != nil {
@@ -159,8 +167,6 @@ func (m *models) attach() {
 	}
 	m.client = &rig{t: m.t, waiting: map[string]chan json.RawMessage{}}
 	m.client.connect(ws, secret)
-	st, _ := m.sw.Watch()
-	m.inForce(st.Mode == hostllm.Deny)
 }
 
 func (m *models) eventually(what string, ok func() bool) {
@@ -319,6 +325,25 @@ func TestModelsAlone(t *testing.T) {
 			m.allow()
 			m.reaches("allow", "/late/", m.prompt)
 		})
+	}
+}
+
+// TestModelsHidden: where the extension does not find the host's providers it says
+// so, and the layer below refuses.
+func TestModelsHidden(t *testing.T) {
+	m := startModels(t, "pi", hostllm.Deny, "MOCK_HIDE=1")
+	m.connect()
+	want := []hostllm.LayerState{{Name: hostllm.LayerFetch, InForce: true}}
+	m.eventually("the report", func() bool { return len(m.report().Layers) > 0 })
+	if h := m.report(); !slices.Equal(h.Layers, want) || !strings.HasPrefix(h.Residuals[0], "the host's own providers") {
+		t.Errorf("reported %+v, want the layers %+v", h, want)
+	}
+	if said := m.prompt(); !strings.Contains(said, hostllm.RefusalText) {
+		t.Error("the turn does not say why it ended")
+	}
+	m.eventually("the count", func() bool { return m.report().Refused > 0 })
+	if h := m.report(); h.Attempts != 1 || h.Counts[0].Layer != hostllm.LayerFetch || m.model.Connections() != 0 {
+		t.Errorf("counted %+v, and %d connections at the model; want one attempt at fetch", h.Counts, m.model.Connections())
 	}
 }
 

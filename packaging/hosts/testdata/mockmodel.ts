@@ -29,6 +29,13 @@ export default function (pi: any) {
 			if (model) await pi.setModel(model);
 		});
 	}
+	// Has pi keep its providers in another place than it does.
+	if (process.env.MOCK_HIDE) {
+		pi.on("session_start", (_event: any, ctx: any) => {
+			const hidden = (runtime: any, name: string) => (typeof runtime[name] === "function" ? runtime[name].bind(runtime) : runtime[name]);
+			ctx.modelRegistry.runtime = new Proxy(ctx.modelRegistry.runtime, { get: (runtime, name: string) => (name === "models" ? undefined : hidden(runtime, name)) });
+		});
+	}
 	// Wakes an idle session when a file appears, as an extension with jobs of its own does.
 	const file = process.env.MOCK_WAKE;
 	if (file) {
