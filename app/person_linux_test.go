@@ -32,7 +32,7 @@ import (
 var pictures = flag.String("pictures", "", "write pictures of menu, notification and page into this `directory`")
 
 // patience is for programs that the machine may be slow to run.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // personDesk is a desktop with a panel and a notification daemon, an agent that
 // drives it, and a person in front of it.
@@ -45,6 +45,9 @@ type personDesk struct {
 	agent *exec.Cmd
 	url   string
 	audit string
+	// answered are the notifications that the person has looked at: one that was
+	// withdrawn may stand there for a while.
+	answered map[xproto.Window]bool
 }
 
 // panelConfig is a panel at the top with nothing but status items.
@@ -69,6 +72,9 @@ const panelConfig = `<?xml version="1.0" encoding="UTF-8"?>
 </channel>
 `
 
+// personConfig gives a person on a slow machine time to answer.
+const personConfig = "listen: 127.0.0.1:0\napprovals: {deadline: 15m}\n"
+
 func newPersonDesk(t *testing.T) *personDesk {
 	t.Helper()
 	for program, pkg := range map[string]string{"Xvfb": "xvfb", "dbus-daemon": "dbus", "xfce4-panel": "xfce4-panel"} {
@@ -79,7 +85,7 @@ func newPersonDesk(t *testing.T) *personDesk {
 	if found, _ := filepath.Glob("/usr/lib/*/xfce4/notifyd/xfce4-notifyd"); len(found) == 0 {
 		t.Skip("xfce4-notifyd is not installed (Debian package xfce4-notifyd)")
 	}
-	d := &personDesk{t: t, dir: t.TempDir()}
+	d := &personDesk{t: t, dir: t.TempDir(), answered: map[xproto.Window]bool{}}
 	d.state = filepath.Join(d.dir, "state")
 	xfconf := filepath.Join(d.dir, "config/xfce4/xfconf/xfce-perchannel-xml")
 	for _, dir := range []string{xfconf, filepath.Join(d.dir, "run"), filepath.Join(d.dir, "tmp"), filepath.Join(d.dir, "bin")} {
@@ -126,7 +132,7 @@ func newPersonDesk(t *testing.T) *personDesk {
 		d.start(exec.Command("xterm", "-geometry", "80x24+60+90", "-e", "printf 'A program on the desktop of the person.\\n'; exec cat"))
 	}
 
-	d.write(filepath.Join(d.dir, "config.yaml"), "listen: 127.0.0.1:0\n", 0o600)
+	d.write(filepath.Join(d.dir, "config.yaml"), personConfig, 0o600)
 	d.startAgent()
 	return d
 }
@@ -250,7 +256,10 @@ func (d *personDesk) picture(name string) {
 }
 
 // window is a window on the screen.
-type window struct{ x, y, w, h int }
+type window struct {
+	id         xproto.Window
+	x, y, w, h int
+}
 
 // windows lists what is on the screen of a program, by the class of its windows.
 func (d *personDesk) windows(class string) []window {
@@ -273,7 +282,7 @@ func (d *personDesk) windows(class string) []window {
 		if err != nil || g.Width < 20 || g.Height < 20 || g.X < 0 {
 			continue
 		}
-		out = append(out, window{int(g.X), int(g.Y), int(g.Width), int(g.Height)})
+		out = append(out, window{id, int(g.X), int(g.Y), int(g.Width), int(g.Height)})
 	}
 	return out
 }
@@ -298,21 +307,25 @@ func (d *personDesk) click(x, y int) {
 	}
 }
 
-// notification waits for one on the screen that has stood still, and long enough
-// for an answer to count.
+// notification waits for a new one on the screen that has stood still for long
+// enough that an answer to it counts.
 func (d *personDesk) notification() window {
 	d.t.Helper()
 	var w window
-	d.until("there is a notification", func() bool {
-		all := d.windows("notifyd")
-		if len(all) == 0 {
-			return false
+	var since time.Time
+	d.until("there is a new notification", func() bool {
+		now := window{}
+		for _, n := range d.windows("notifyd") {
+			if !d.answered[n.id] {
+				now = n
+			}
 		}
-		before := w
-		w = all[0]
-		return w == before
+		if now != w {
+			w, since = now, time.Now()
+		}
+		return w.id != 0 && time.Since(since) > 700*time.Millisecond
 	})
-	time.Sleep(700 * time.Millisecond)
+	d.answered[w.id] = true
 	return w
 }
 
@@ -343,31 +356,41 @@ func (d *personDesk) menus() []window {
 // openPrompt opens the tray's menu and the sub-menu of its first prompt.
 func (d *personDesk) openPrompt() (sub window) {
 	d.t.Helper()
-	d.until("the tray's menu is open", func() bool {
-		d.click(15, 15)
-		for range 20 {
-			if len(d.menus()) > 0 {
+	wait := func(pause time.Duration, so func() bool) bool {
+		for end := time.Now().Add(pause); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if so() {
 				return true
 			}
-			time.Sleep(50 * time.Millisecond)
 		}
 		return false
-	})
-	menu := d.menus()[0]
-	for y := menu.y + 20; y < menu.y+menu.h; y += 8 {
-		d.move(menu.x+60, y)
-		time.Sleep(400 * time.Millisecond)
-		if all := d.menus(); len(all) > 1 {
-			for _, w := range all {
-				if w != menu {
-					return w
+	}
+	// Down the upper half of the menu, where prompts are, again and again and slower
+	// each time: nothing tells that an item under the pointer has no sub-menu.
+	y, pause := 0, 400*time.Millisecond
+	d.until("the sub-menu of a prompt is open", func() bool {
+		menus := d.menus()
+		if len(menus) == 0 {
+			d.click(15, 15)
+			// Not again too soon: that would close a menu that comes late.
+			wait(patience/4, func() bool { return len(d.menus()) > 0 })
+			return false
+		}
+		menu := menus[0]
+		if y += 8; y >= menu.h/2 {
+			y, pause = 20, 2*pause
+		}
+		d.move(menu.x+60, menu.y+y)
+		return wait(pause, func() bool {
+			for _, w := range d.menus() {
+				if w.id != menu.id {
+					sub = w
+					return true
 				}
 			}
-		}
-	}
-	d.picture("failed")
-	d.t.Fatal("no prompt in the tray's menu")
-	panic("unreached")
+			return false
+		})
+	})
+	return sub
 }
 
 // choose clicks one of the rows of a menu without lines.
@@ -581,15 +604,9 @@ func TestPersonAnswers(t *testing.T) {
 	d.page(ctx, chromedp.Click(`#confirming button`), chromedp.WaitVisible(`#number`))
 	number := read(d, ctx, chromedp.Text(`#number`))
 	buttons := d.notice(notified, "A page asks to answer for you").actions
-	d.until("there are two notifications", func() bool { return len(d.windows("notifyd")) == 2 })
-	time.Sleep(time.Second)
+	n = d.notification()
 	d.picture("confirm")
-	all := d.windows("notifyd")
-	lower := all[0]
-	if all[1].y > lower.y {
-		lower = all[1]
-	}
-	d.press(lower, firstNumber-numberStep*(slices.Index(buttons, number)/2)) // name and text by turns
+	d.press(n, firstNumber-numberStep*(slices.Index(buttons, number)/2)) // name and text by turns
 	d.page(ctx, chromedp.WaitVisible(chromedp.Search(`//button[.="Allow once" and not(@disabled)]`)))
 	d.shoot(ctx, "page", 1280, 900)
 	d.shoot(ctx, "page-narrow", 390, 844)
@@ -821,7 +838,7 @@ func TestAttack(t *testing.T) {
 	// Every file that loosens, read again.
 	loose := "- {tool: \"*\", then: allow}\n"
 	d.write(filepath.Join(d.state, rulesName), loose, 0o600)
-	d.write(filepath.Join(d.dir, "config.yaml"), "listen: 127.0.0.1:0\nrules:\n"+loose, 0o600)
+	d.write(filepath.Join(d.dir, "config.yaml"), personConfig+"rules:\n"+loose, 0o600)
 	if err := control.Do(t.Context(), verbReload, nil, nil, nil); err != nil {
 		t.Errorf("reload: %v", err)
 	}
