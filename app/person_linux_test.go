@@ -507,7 +507,7 @@ func (d *personDesk) browser() context.Context {
 	if err != nil {
 		d.t.Skip("chromium is not installed (Debian package chromium)")
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1280, 900),
 		chromedp.Env("HOME="+d.dir, "TMPDIR="+filepath.Join(d.dir, "tmp")))
 	ctx, cancel := chromedp.NewExecAllocator(d.t.Context(), opts...)
 	d.t.Cleanup(cancel)
