@@ -40,7 +40,7 @@ import (
 var pictures = flag.String("pictures", "", "write pictures of menu, notification and page into this `directory`")
 
 // patience is for programs that the machine may be slow to run.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // personDesk is a desktop with a panel and a notification daemon, an agent that
 // drives it, and a person in front of it.
@@ -632,7 +632,7 @@ func (d *personDesk) browser() context.Context {
 	if err != nil {
 		d.t.Skip("chromium is not installed (Debian package chromium)")
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1280, 900),
 		chromedp.Env("HOME="+d.dir, "TMPDIR="+filepath.Join(d.dir, "tmp")))
 	ctx, cancel := chromedp.NewExecAllocator(d.t.Context(), opts...)
 	d.t.Cleanup(cancel)

@@ -142,7 +142,7 @@ func attach(t *testing.T, e *endpoint.Endpoint, fixtures *Fixtures, revision str
 	t.Cleanup(func() { _ = session.WS.Close(); <-session.Done })
 	for end := time.Now().Add(time.Minute); len(e.Server.Catalogue("default")) < len(fixtures.Tools("")); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the host's tools were not listed in 20 s")
+			t.Fatal("the host's tools were not listed")
 		}
 	}
 }
