@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"drawbridge/bridge/computer"
@@ -73,15 +74,18 @@ func (o onboarding) Measure(ctx context.Context, tell func([]ui.Measure)) error 
 	if !ok {
 		return errors.New("the doctor gave no report")
 	}
-	var all []ui.Measure
+	sum := ui.Measure{Name: "gestures", Title: "Gestures", State: "done"}
+	var failed []ui.Measure
 	for _, c := range report.Checks {
-		m := ui.Measure{Name: c.Name, Title: c.Name, State: "done"}
 		if !c.OK {
-			m.State, m.Detail = "failed", c.Detail
+			failed = append(failed, ui.Measure{Name: c.Name, Title: c.Name, State: "failed", Detail: c.Detail})
 		}
-		all = append(all, m)
 	}
-	tell(all)
+	if len(failed) > 0 {
+		sum.State = "failed"
+	}
+	sum.Detail = fmt.Sprintf("%d of %d arrived", len(report.Checks)-len(failed), len(report.Checks))
+	tell(append([]ui.Measure{sum}, failed...))
 	if !report.OK {
 		return errors.New("not everything works yet: see drawbridge doctor --test-input")
 	}

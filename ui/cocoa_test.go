@@ -343,3 +343,50 @@ func (m *macDesk) says(t *testing.T, window objc.ID, text string) (yes bool) {
 	m.views(t, window, func(_ objc.ID, _, s string) { yes = yes || strings.Contains(s, text) })
 	return yes
 }
+
+// TestCocoaReopen: the person opens the running application again.
+func TestCocoaReopen(t *testing.T) {
+	m := openMac(t)
+	opened := make(chan struct{})
+	cocoa.OnReopen(func() { close(opened) })
+	defer cocoa.OnReopen(nil)
+	m.main(t, func() {
+		app := cocoa.Class("NSApplication").Send(cocoa.Sel("sharedApplication"))
+		if objc.Send[bool](app.Send(cocoa.Sel("delegate")), cocoa.Sel("applicationShouldHandleReopen:hasVisibleWindows:"), app, false) {
+			t.Error("AppKit is to open a window of its own")
+		}
+	})
+	<-opened
+}
+
+// quitEnv has the test below end its own process, as macOS does when the person
+// logs out.
+const quitEnv = "DRAWBRIDGE_TEST_QUIT"
+
+// TestCocoaQuit: macOS asks the application to end; it ends once the agent has.
+func TestCocoaQuit(t *testing.T) {
+	if os.Getenv(quitEnv) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestCocoaQuit$", "-test.v")
+		cmd.Env = append(os.Environ(), quitEnv+"=1")
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), "SKIP") {
+			t.Skip(errNoXvfb)
+		}
+		if err != nil || !strings.Contains(string(out), "asked to quit") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	openMac(t)
+	asked := make(chan struct{})
+	cocoa.OnQuit(func() { close(asked) })
+	go func() {
+		// It returns only with the answer, which ends the process.
+		_ = cocoa.Main(func() {
+			app := cocoa.Class("NSApplication").Send(cocoa.Sel("sharedApplication"))
+			app.Send(cocoa.Sel("performSelectorOnMainThread:withObject:waitUntilDone:"), cocoa.Sel("terminate:"), objc.ID(0), false)
+		})
+	}()
+	<-asked
+	fmt.Println("asked to quit")
+}

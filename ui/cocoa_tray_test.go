@@ -3,6 +3,7 @@
 package ui
 
 import (
+	"context"
 	"image"
 	"os"
 	"path/filepath"
@@ -243,6 +244,39 @@ func TestCocoaTrayMenu(t *testing.T) {
 	marked.Tooltip = "marked"
 	r.tray.Show(marked)
 	until(t, "the mark", func() bool { return slices.Contains(r.labels(r.menu()), "✓ Quit") })
+}
+
+// TestCocoaTrayAnswers: an answer that the person clicks in the menu reaches the
+// gate.
+func TestCocoaTrayAnswers(t *testing.T) {
+	m := openMac(t)
+	a := newGateAgent(gate.Options{CoolDown: time.Nanosecond})
+	r := &cocoaTrayRig{macDesk: m, t: t}
+	hosted := make(chan struct{}, 1)
+	r.tray = NewRenderer(zerolog.Nop(), func() { hosted <- struct{}{} }).(*cocoaTray)
+	tray := NewTray(TrayOptions{Renderer: r.tray, Agent: a, Log: zerolog.Nop()})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tray.Run(ctx) }()
+	<-hosted
+	a.gate.AddSurface(tray)
+	for answer, want := range map[string]gate.Outcome{"Allow once": gate.Allowed, "Deny": gate.Denied} {
+		v := a.ask(t.Context(), "claude")
+		const prompt = "claude: bash {} (2 min left)"
+		until(t, "the prompt is in the menu", func() bool { return slices.Contains(r.labels(r.menu()), prompt) })
+		time.Sleep(2 * reflex) // the person reads it
+		r.open()
+		r.over(r.sub(prompt), answer)
+		r.letGo()
+		if got := <-v; got.Outcome != want || got.By != "person at the tray" {
+			t.Errorf("%s: %+v", answer, got)
+		}
+		until(t, "the prompt is gone", func() bool { return !slices.Contains(r.labels(r.menu()), prompt) })
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestCocoaTrayReveal: the person can take the item off the menu bar, and a
