@@ -68,9 +68,10 @@ type agent struct {
 	history  ui.History
 
 	reloading sync.Mutex // one reload at a time
-	mu        sync.Mutex // guards conf and url
+	mu        sync.Mutex // guards conf, url and show
 	conf      *config.Loaded
 	url       string // of the endpoint; empty before it serves
+	show      func() // makes the agent seen by the person; nil: there is nothing to show
 
 	undo []func() // what close does, in the order in which it was begun
 }
@@ -593,7 +594,15 @@ func (a *agent) verbs() map[string]control.Handler {
 	}
 	return map[string]control.Handler{
 		verbStatus: plain(func() (any, error) { return a.server.Status(), nil }),
-		verbShow:   plain(func() (any, error) { return map[string]int{"pid": os.Getpid()}, nil }),
+		verbShow: plain(func() (any, error) {
+			a.mu.Lock()
+			show := a.show
+			a.mu.Unlock()
+			if show != nil {
+				show()
+			}
+			return map[string]int{"pid": os.Getpid()}, nil
+		}),
 		verbConfig: plain(func() (any, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()

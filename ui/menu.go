@@ -41,6 +41,7 @@ type Item struct {
 	Key      string
 	Label    string
 	Disabled bool
+	Checked  bool // with a mark before it
 	Action   Action
 	Sub      []Item
 }

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !standin
 
 package ui
 
@@ -210,6 +210,13 @@ func redraw(it *systray.MenuItem, before, after *Item) {
 			it.Disable()
 		} else {
 			it.Enable()
+		}
+	}
+	if after.Checked != it.Checked() {
+		if after.Checked {
+			it.Check()
+		} else {
+			it.Uncheck()
 		}
 	}
 	if before == nil {

@@ -1,4 +1,4 @@
-//go:build linux && !race
+//go:build linux && !race && !standin
 
 // The library under the tray has races of its own, so this file is left out of
 // runs with the race detector.

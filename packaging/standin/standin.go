@@ -49,7 +49,7 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 	for _, s := range [][2]string{
 		{"xauthority", xauthority}, {"x", display}, {"displays", displays}, {"log", log},
 		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"preflight", "1"}, {"listen", "1"}, {"tap", "ok"}, {"ax", "ok"}, {"counters", "ok"}, {"counted", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
-		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"sck", "ok"},
+		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"bundle", "0"}, {"notices", "1"}, {"sck", "ok"},
 	} {
 		if err := d.Set(s[0], s[1]); err != nil {
 			return nil, err
@@ -77,6 +77,8 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 //	secure     the process that reads the keyboard securely, 0 for none
 //	deaf       1: what is set of an event source does not stick
 //	source     the input source's id: a layout, or an input method
+//	bundle     1: the program runs from an application's bundle
+//	notices    0: the person wants no notifications
 //	sck        ScreenCaptureKit: ok, error:CODE, never, late:MS, absent
 func (d *Desk) Set(name, value string) error {
 	if set(name, value) == 0 {

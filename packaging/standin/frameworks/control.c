@@ -8,7 +8,7 @@
 
 pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
 struct settings standin = {.trusted = true, .post = true, .screen = true, .preflight = true, .listen = true, .tap = "ok", .ax = "ok", .counters = "ok", .graphic = true, .console = true,
-	.source = "com.apple.keylayout.US", .sck = "ok"};
+	.source = "com.apple.keylayout.US", .notices = true, .sck = "ok"};
 static FILE *logfile;
 static Display *x;
 
@@ -100,6 +100,8 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "deaf")) standin.deaf = on;
 	else if (!strcmp(name, "secure")) standin.secure = atoi(value);
 	else if (!strcmp(name, "source") && strlen(value) < sizeof standin.source) strcpy(standin.source, value);
+	else if (!strcmp(name, "bundle")) standin.bundle = on;
+	else if (!strcmp(name, "notices")) standin.notices = on;
 	else if (!strcmp(name, "sck") && strlen(value) < sizeof standin.sck) strcpy(standin.sck, value);
 	else ok = false;
 	pthread_mutex_unlock(&standin_lock);
@@ -108,7 +110,7 @@ API int standin_set(const char *name, const char *value) {
 
 /* A whole program takes its settings from STANDIN_name in the environment. */
 __attribute__((constructor)) static void from_environment(void) {
-	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "ax", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "sck"};
+	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "ax", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "bundle", "notices", "sck"};
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		char key[64];
 		snprintf(key, sizeof key, "STANDIN_%s", names[i]);

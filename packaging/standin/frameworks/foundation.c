@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct string { struct object o; char *s; };
 struct number { struct object o; int64_t n; double f; };
@@ -179,19 +181,21 @@ API int proc_name(int pid, void *buf, uint32_t size) {
 }
 
 /* The main queue is served by the main loop; CFRunLoopRun ends on CFRunLoopStop,
- * and at once where the loop has no source (CFRunLoop.h). */
+ * and at once where the loop has no source (CFRunLoop.h). NSApplication's loop
+ * serves it too: it watches a descriptor. What the queue runs is not entered
+ * again from a loop within (dispatch_main(3): the queue is serial). */
 struct work { void (*f)(void *); void *context; struct work *next; };
 static pthread_mutex_t loop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loop_cond = PTHREAD_COND_INITIALIZER;
 static struct work *first, **last = &first;
-static int sources;
-static bool stop;
+static int sources, queue_fd = -1;
+static bool stop, draining;
 static int the_loop;
-static pthread_t main_thread;
-__attribute__((constructor)) static void started(void) { main_thread = pthread_self(); }
 API int _dispatch_main_q;
 API const void *kCFRunLoopDefaultMode;
 __attribute__((constructor)) static void modes(void) { kCFRunLoopDefaultMode = standin_string("kCFRunLoopDefaultMode"); }
+static __thread bool in_main_loop;
+bool standin_on_main(void) { return in_main_loop; }
 
 API void dispatch_async_f(void *queue, void *context, void (*f)(void *)) {
 	if (queue != &_dispatch_main_q) abort();
@@ -200,9 +204,32 @@ API void dispatch_async_f(void *queue, void *context, void (*f)(void *)) {
 	pthread_mutex_lock(&loop_lock);
 	*last = w, last = &w->next;
 	pthread_cond_signal(&loop_cond);
+	if (queue_fd >= 0) eventfd_write(queue_fd, 1);
 	pthread_mutex_unlock(&loop_lock);
 }
-bool standin_on_main(void);
+/* What NSApplication's loop watches, and what it calls when that can be read. */
+API int standin_queue_fd(void) {
+	pthread_mutex_lock(&loop_lock);
+	if (queue_fd < 0) queue_fd = eventfd(first != NULL, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_unlock(&loop_lock);
+	return queue_fd;
+}
+API void standin_drain(void) {
+	eventfd_t n;
+	eventfd_read(queue_fd, &n);
+	if (draining) return;
+	draining = in_main_loop = true;
+	pthread_mutex_lock(&loop_lock);
+	for (struct work *w; (w = first);) {
+		if (!(first = w->next)) last = &first;
+		pthread_mutex_unlock(&loop_lock);
+		w->f(w->context);
+		free(w);
+		pthread_mutex_lock(&loop_lock);
+	}
+	pthread_mutex_unlock(&loop_lock);
+	draining = in_main_loop = false;
+}
 API void *CFRunLoopGetMain(void) { return &the_loop; }
 API void *CFRunLoopSourceCreate(const void *alloc, long order, void *context) {
 	long *c = context;
@@ -220,8 +247,6 @@ API void CFRunLoopAddSource(void *loop, void *source, const void *mode) {
 	sources++;
 	pthread_mutex_unlock(&loop_lock);
 }
-static __thread bool in_main_loop;
-bool standin_on_main(void) { return in_main_loop; }
 API void CFRunLoopStop(void *loop) {
 	if (loop != &the_loop) {
 		standin_thread_stop(loop);

@@ -31,6 +31,8 @@ struct settings {
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
 	char ax[16];       /* ok, hang: who does not answer Accessibility costs more than was set */
 	char source[128];  /* the input source's id */
+	bool bundle;       /* bundle=1: the program runs from an application's bundle */
+	bool notices;      /* notices=0: the person wants no notifications */
 	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
 	struct display displays[8];
 	int n;
