@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"drawbridge/input"
 )
 
 func main() {
@@ -23,7 +25,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := torture(ctx, *n, *seed, *minute); err != nil {
+	var err error
+	onFirstThread(func() { err = torture(ctx, *n, *seed, *minute) })
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
 		os.Exit(1)
 	}
@@ -45,11 +49,13 @@ func torture(ctx context.Context, n int, seed uint64, clients time.Duration) (er
 	if err != nil {
 		return fmt.Errorf("after %d of them: %w", len(trials), err)
 	}
-	chords, err := r.panics(ctx, max(n/10, 1))
-	if err != nil {
-		return fmt.Errorf("the panic chord: %w", err)
+	if _, ok := r.desk.Input.(input.Grabber); ok {
+		chords, err := r.panics(ctx, max(n/10, 1))
+		if err != nil {
+			return fmt.Errorf("the panic chord: %w", err)
+		}
+		trials = append(trials, chords...)
 	}
-	trials = append(trials, chords...)
 	fmt.Println("from the person's first event to the last one injected:")
 	fmt.Print(table(trials))
 	batches, err := r.crowd(ctx, 10, clients)
