@@ -123,10 +123,15 @@ func (d *x11Driver) event(ev xgb.Event) {
 // fail gives an error the name of what was tried, and the end of the connection
 // this package's name.
 func (d *x11Driver) fail(what string, err error) error {
+	return fmt.Errorf("%s: %w", what, gone(err))
+}
+
+// gone is fail for what the hand gives its name.
+func gone(err error) error {
 	if errors.Is(err, x11.ErrClosed) {
-		err = fmt.Errorf("%w: %w", ErrGone, err)
+		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return err
 }
 
 // fake is one XTEST event.
@@ -181,7 +186,7 @@ func (d *x11Driver) Move(ctx context.Context, p Point) error {
 		err = d.taken(ctx, func(p *xproto.QueryPointerReply) bool { return p.RootX == e.x && p.RootY == e.y })
 	}
 	if err != nil {
-		return d.fail("move the pointer", err)
+		return gone(err)
 	}
 	return nil
 }
@@ -206,11 +211,11 @@ var buttonMasks = map[Button]uint16{Left: xproto.KeyButMaskButton1, Middle: xpro
 func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) error {
 	n, ok := x11Buttons[b]
 	if !ok {
-		return fmt.Errorf("press %s: there is no such button", b)
+		return fmt.Errorf("there is no button %s", b)
 	}
-	kind, what := byte(xproto.ButtonPress), "press"
+	kind := byte(xproto.ButtonPress)
 	if !down {
-		kind, what = xproto.ButtonRelease, "release"
+		kind = xproto.ButtonRelease
 	}
 	d.wheel = wheel{}
 	n, err := d.device(ctx, n)
@@ -226,7 +231,7 @@ func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) erro
 		}
 	}
 	if err != nil {
-		return d.fail(fmt.Sprintf("%s the %s button", what, b), err)
+		return gone(err)
 	}
 	return nil
 }

@@ -423,6 +423,13 @@ func TestServerDies(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// What was tried is said once.
+	h := NewHand(d, HandOptions{})
+	for what, err := range map[string]error{"move the pointer": h.Move(ctx, Point{1, 1}, nil), "press the": h.Chord(ctx, nil, "b")} {
+		if err == nil || strings.Count(err.Error(), what) != 1 || strings.Contains(err.Error(), "press b") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 	if err := d.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}

@@ -19,6 +19,7 @@ have setxkbmap x11-xkb-utils
 have dbus-daemon dbus
 have git git
 have xfce4-panel xfce4-panel
+[ -x /usr/libexec/at-spi-bus-launcher ] || need="$need at-spi2-core"
 [ -x /usr/lib/$(uname -m)-linux-gnu/xfce4/notifyd/xfce4-notifyd ] || need="$need xfce4-notifyd"
 have chromium chromium
 have openssl openssl

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -99,17 +98,6 @@ func (g *Gate) accept(p *Pending) {
 	if f.proposed != nil && slices.Equal(p.Items, g.items) {
 		g.inForce(&inForce{accepted: f.proposed}, nil)
 	}
-}
-
-// OfferRule puts a rule before the person on the native surfaces, waits, and
-// writes it if they accept. by says who wants it. It is for answers that came
-// from a place which may answer for a call but not loosen.
-func (g *Gate) OfferRule(ctx context.Context, by string, r Rule) error {
-	v := g.Loosen(ctx, by, Item{Key: "rules+" + r.Key(), Text: fmt.Sprintf("new rule in the rules file: %s", r)})
-	if v.Outcome != Allowed {
-		return fmt.Errorf("the rule was not written: %s", v.Message)
-	}
-	return g.addRule(r)
 }
 
 // addRule writes a rule that the person was shown, so it is accepted; rules that

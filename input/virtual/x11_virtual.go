@@ -166,6 +166,8 @@ func (v *Virtual) startServer(ctx context.Context, o Options) error {
 	if v.number, err = strconv.Atoi(line); err != nil {
 		return fmt.Errorf("%s reported the display %q", serverProgram, line)
 	}
+	// It complains of each display that another server has: no reason for an end.
+	v.server.stderr.forget()
 	return nil
 }
 

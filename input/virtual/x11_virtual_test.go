@@ -238,4 +238,9 @@ func TestTail(t *testing.T) {
 	if s := tl.String(); len(s) != tailBytes-1 || !strings.HasSuffix(s, "xthe end") {
 		t.Errorf("kept %d bytes, ending in %q", len(s), s[len(s)-10:])
 	}
+	tl.forget()
+	fmt.Fprint(&tl, "new\n")
+	if s := tl.String(); s != "new" {
+		t.Errorf("after it forgot: %q", s)
+	}
 }
