@@ -141,12 +141,28 @@ func (m *macDesk) picture(t *testing.T, r image.Rectangle) []byte {
 	return png
 }
 
-// save writes such a picture into a file.
-func (m *macDesk) save(t *testing.T, file string, r image.Rectangle) {
+// picturesEnv names the directory into which the pictures of the documentation go.
+const picturesEnv = "DRAWBRIDGE_PICTURES"
+
+// save keeps a part of the display for the documentation.
+func (m *macDesk) save(t *testing.T, name string, r image.Rectangle) {
 	t.Helper()
-	if err := os.WriteFile(file, m.picture(t, r), 0o644); err != nil {
-		t.Fatal(err)
+	if dir := os.Getenv(picturesEnv); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name), m.picture(t, r), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// pictureOf keeps a window for the documentation, with its title and its rim.
+func (m *macDesk) pictureOf(t *testing.T, name string, window objc.ID) {
+	t.Helper()
+	var r image.Rectangle
+	m.main(t, func() {
+		f := objc.Send[quartz.CGRect](window, cocoa.Sel("frame"))
+		r = image.Rect(int(f.Origin.X), macHeight-int(f.Origin.Y+f.Size.Height), int(f.Origin.X+f.Size.Width), macHeight-int(f.Origin.Y))
+	})
+	m.save(t, name, r.Intersect(image.Rect(0, 0, macWidth, macHeight)))
 }
 
 // openMac sits the person down in front of a Mac.
