@@ -22,11 +22,15 @@ func newAsker(s *surfaces, changed func()) asker {
 	return ui.NewPanels(ui.PanelOptions{Preview: s.previews.PNG, Injected: s.tool.LastEvent, Changed: changed, Log: s.log})
 }
 
-// settle hears what macOS tells the application, and has a person who starts it
+// hearSystem ends the agent in order when macOS asks the application to quit.
+func (a *agent) hearSystem() {
+	cocoa.OnQuit(func() { a.end(told("macOS asked the application to quit")) })
+}
+
+// settle shows the agent to a person who opens it again, and has one who starts it
 // for the first time give the grants.
 func (s *surfaces) settle() {
 	cocoa.OnReopen(s.show)
-	cocoa.OnQuit(func() { s.end(told("macOS asked the application to quit")) })
 	if s.desk.Backend == desk.Native && slices.ContainsFunc(grant.List(), func(g grant.Grant) bool {
 		return g.Needed && grant.Look(g.Name) == computer.Missing
 	}) {

@@ -93,7 +93,7 @@ func (r *onboardingRig) up() objc.ID { return r.window(r.t, "NSWindow") }
 func (r *onboardingRig) the(title string) (found objc.ID) {
 	r.t.Helper()
 	r.views(r.t, r.up(), func(v objc.ID, class, text string) {
-		if class == "NSButton" && text == title && objc.Send[bool](v, cocoa.Sel("isEnabled")) {
+		if class == "DrawbridgeButton" && text == title && objc.Send[bool](v, cocoa.Sel("isEnabled")) {
 			found = v
 		}
 	})

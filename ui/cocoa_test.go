@@ -322,7 +322,7 @@ func (m *macDesk) views(t *testing.T, window objc.ID, f func(view objc.ID, class
 	walk = func(v objc.ID) {
 		class, text := cocoa.Text(v.Send(cocoa.Sel("className"))), ""
 		switch class {
-		case "NSButton":
+		case "DrawbridgeButton":
 			text = cocoa.Text(v.Send(cocoa.Sel("title")))
 		case "NSTextField":
 			text = cocoa.Text(v.Send(cocoa.Sel("stringValue")))
