@@ -23,7 +23,7 @@ packaging/standin/build.sh "$out"
 DRAWBRIDGE_STANDIN=$(cd "$out" && pwd)
 export DRAWBRIDGE_STANDIN
 tags="-tags standin -modfile $out/go.mod"
-packages="./input ./capture ./bridge/desk ./internal/quartz ./packaging/standin ./ui"
+packages="./input ./capture ./bridge/desk ./internal/quartz ./packaging/standin ./ui ./app"
 # shellcheck disable=SC2086
 "$go" vet $tags $packages
 # shellcheck disable=SC2086
