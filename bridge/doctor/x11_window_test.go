@@ -51,7 +51,7 @@ func tool(t *testing.T, v *virtual.Virtual, stdin string, name string, args ...s
 
 func openX11(t *testing.T, v *virtual.Virtual) *x11Window {
 	t.Helper()
-	w, err := openNative(t.Context(), v.Display())
+	w, err := openX11Window(t.Context(), v.Display())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestX11WindowAnswersPingsInOrder(t *testing.T) {
 
 func TestX11WindowOutlivesNoServer(t *testing.T) {
 	v := startVirtual(t)
-	w, err := openNative(t.Context(), v.Display())
+	w, err := openX11Window(t.Context(), v.Display())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestX11WindowOutlivesNoServer(t *testing.T) {
 	if err := w.Close(); err == nil {
 		t.Error("Close reports no error without a server")
 	}
-	if w, err := openNative(context.Background(), v.Display()); err == nil {
+	if w, err := openX11Window(context.Background(), v.Display()); err == nil {
 		t.Error("a window opens without a server")
 		w.Close()
 	}
@@ -320,7 +320,7 @@ func TestX11WindowWithoutAWindowManager(t *testing.T) {
 	if _, err := fmt.Fscan(r, &number); err != nil {
 		t.Fatal(err)
 	}
-	win, err := openNative(t.Context(), fmt.Sprintf(":%d", number))
+	win, err := openX11Window(t.Context(), fmt.Sprintf(":%d", number))
 	if err != nil {
 		t.Fatal(err)
 	}

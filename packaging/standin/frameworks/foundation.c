@@ -169,6 +169,21 @@ API void *CGSessionCopyCurrentDictionary(void) {
 	return d;
 }
 
+/* sysctl(3) of macOS: the version and build are strings; -1 where there is no such
+ * name, or no room. */
+API int sysctlbyname(const char *name, void *old, size_t *size, void *value, size_t length) {
+	char text[64] = "24B83";
+	if (!strcmp(name, "kern.osproductversion")) {
+		pthread_mutex_lock(&standin_lock);
+		strcpy(text, standin.macos);
+		pthread_mutex_unlock(&standin_lock);
+	} else if (strcmp(name, "kern.osversion")) return -1;
+	if (strlen(text) >= *size) return -1;
+	strcpy(old, text);
+	*size = strlen(text) + 1;
+	return 0;
+}
+
 /* libproc.h: the name's length, or 0. */
 API int proc_name(int pid, void *buf, uint32_t size) {
 	char path[64];

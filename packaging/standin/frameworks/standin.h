@@ -30,6 +30,8 @@ struct settings {
 	int secure;        /* pid of who reads the keyboard securely */
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
 	char ax[16];       /* ok, hang: who does not answer Accessibility costs more than was set */
+	char macos[16];    /* the version */
+	bool reversed;     /* reversed=1: a positive wheel is down, and right */
 	char source[128];  /* the input source's id */
 	bool bundle;       /* bundle=1: the program runs from an application's bundle */
 	bool notices;      /* notices=0: the person wants no notifications */
