@@ -98,6 +98,7 @@ func (a *agent) openSurfaces(ctx context.Context) {
 		}
 	})
 	s.ended.Go(func() { s.watchModels(ctx) })
+	s.ended.Go(func() { s.readLogin(ctx) })
 	s.settle()
 	a.mu.Lock()
 	a.show = s.show
@@ -148,7 +149,11 @@ func (a *agent) uiState() ui.State {
 	for _, h := range known {
 		v.Models.Hosts = append(v.Models.Hosts, ui.ModelHost{Name: h.ID, Denied: h.InForce})
 	}
+	if l := a.login.Load(); l != nil {
+		v.Login = *l
+	}
 	now := time.Now()
+	v.Rules, v.Requests = a.remembered(now), a.requests.List()
 	for _, p := range a.gate.List() {
 		v.Pending = append(v.Pending, ui.NewPrompt(p, now))
 	}
@@ -197,6 +202,9 @@ func (s *surfaces) Do(v ui.Verb, arg string) error {
 		s.ended.Go(func() { s.tried(s.models.Allow(s.ctx, "the tray")) })
 	case ui.VerbActivity:
 		return s.openActivity()
+	case ui.VerbRevoke:
+		_, err := s.revoke(arg)
+		return err
 	case ui.VerbCopy:
 		return s.copyConfig(arg)
 	case ui.VerbDoctor:
@@ -204,6 +212,8 @@ func (s *surfaces) Do(v ui.Verb, arg string) error {
 			r := doctor.Run(s.ctx, doctor.Options{Desk: s.desk, InvertScroll: s.config().Computer.InvertScroll})
 			s.Tell(diagnosis(r))
 		})
+	case ui.VerbLogin:
+		s.ended.Go(func() { s.tried(s.setLogin(s.ctx, arg == "on")) })
 	case ui.VerbQuit:
 		s.end(errors.New("quit in the tray"))
 	default:
@@ -250,10 +260,11 @@ func (s *surfaces) copyConfig(kind string) error {
 	if err != nil {
 		return err
 	}
-	text, where, err := conf.Text(kind)
+	k, err := ui.Kind(kind)
 	if err != nil {
 		return err
 	}
+	text, where := k.Text(conf), k.Where
 	for _, argv := range copiers {
 		if _, err := exec.LookPath(argv[0]); err != nil {
 			continue

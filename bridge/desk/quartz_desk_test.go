@@ -164,7 +164,7 @@ func (m *macDesk) editor(t *testing.T) (file string) {
 		_ = cmd.Wait()
 	})
 	last := before.Content[1].Data
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		now := m.call(t.Context(), t, `[{"type":"screenshot"}]`).Content[1].Data
 		if bytes.Equal(now, last) && !bytes.Equal(now, before.Content[1].Data) {
 			return file
@@ -214,7 +214,7 @@ func TestQuartzEditor(t *testing.T) {
 			if r.IsError {
 				t.Fatal(r.Content[0].Text)
 			}
-			for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 				got, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)

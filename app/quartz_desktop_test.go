@@ -23,19 +23,19 @@ import (
 // The whole agent on macOS's own backend, over the stand-in: a client calls it by
 // MCP, a person allows it at the terminal, events land in a real editor.
 
-// editorText is what is typed: accents, scripts that no keyboard has, characters
+// typedText is what is typed: accents, scripts that no keyboard has, characters
 // made of several, tabs and newlines.
-const editorText = "The quick brown fox, 0123456789 (jumps) [over] {the} \"lazy\" dog's ~!@#$%^&*_+-=|\\:;<>?/`\n" +
+const typedText = "The quick brown fox, 0123456789 (jumps) [over] {the} \"lazy\" dog's ~!@#$%^&*_+-=|\\:;<>?/`\n" +
 	"\täöü ÄÖÜ ß éèêë ñ çÇ Åå øØ ¿¡ £ €\n日本語 한국어 中文 Привет Γειά\n😀 👩\u200d💻 👍🏽 🇨🇭 ❤️ end"
 
-// macAgent is a running agent, and the display that its events land on.
-type macAgent struct {
+// macDesktop is a running agent, and the display that its events land on.
+type macDesktop struct {
 	v          *virtual.Virtual
 	home       string
 	state, log string
 }
 
-func startMac(t *testing.T, displays, layout, source string, display int) *macAgent {
+func startMacDesktop(t *testing.T, displays, layout, source string, display int) *macDesktop {
 	t.Helper()
 	if err := virtual.Available(); err != nil {
 		t.Skip(err)
@@ -56,7 +56,7 @@ func startMac(t *testing.T, displays, layout, source string, display int) *macAg
 		t.Fatalf("setxkbmap: %v\n%s", err, out)
 	}
 	home := t.TempDir()
-	a := &macAgent{v: v, home: home, state: filepath.Join(home, "s"), log: filepath.Join(home, "posted")}
+	a := &macDesktop{v: v, home: home, state: filepath.Join(home, "s"), log: filepath.Join(home, "posted")}
 	conf := filepath.Join(home, "c.yaml")
 	rules := fmt.Sprintf("computer: {display: %d}\nhand_back: {quiet: 0s}\nrules:\n  - {tool: computer, then: allow}\n", display)
 	if err := os.WriteFile(conf, []byte(rules), 0o600); err != nil {
@@ -96,7 +96,7 @@ func startMac(t *testing.T, displays, layout, source string, display int) *macAg
 }
 
 // call runs a batch by the command that is a client.
-func (a *macAgent) call(t *testing.T, actions ...map[string]any) (computer.Structured, string) {
+func (a *macDesktop) call(t *testing.T, actions ...map[string]any) (computer.Structured, string) {
 	t.Helper()
 	arguments, err := json.Marshal(map[string]any{"actions": actions})
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *macAgent) call(t *testing.T, actions ...map[string]any) (computer.Struc
 	return result.StructuredContent, out.String()
 }
 
-func TestQuartzAgent(t *testing.T) {
+func TestQuartzDesktop(t *testing.T) {
 	for _, c := range []struct {
 		name, displays string
 		display        int
@@ -127,7 +127,7 @@ func TestQuartzAgent(t *testing.T) {
 		{"azerty", "1:0,0,640,400,2,0,0", 0, "fr -variant mac", "French", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := startMac(t, c.displays, c.layout, c.source, c.display)
+			a := startMacDesktop(t, c.displays, c.layout, c.source, c.display)
 			file := filepath.Join(a.home, "text.txt")
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -156,7 +156,7 @@ func TestQuartzAgent(t *testing.T) {
 				}
 			}
 			s, out := a.call(t, map[string]any{"type": "type", "text": "to be replaced"}, map[string]any{"type": "keypress", "keys": []string{"CTRL", "A"}},
-				map[string]any{"type": "type", "text": editorText}, map[string]any{"type": "keypress", "keys": []string{"CTRL", "S"}})
+				map[string]any{"type": "type", "text": typedText}, map[string]any{"type": "keypress", "keys": []string{"CTRL", "S"}})
 			if s.Stopped != nil || s.Backend != "native" {
 				t.Fatal(out)
 			}
@@ -165,7 +165,7 @@ func TestQuartzAgent(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if string(got) == editorText {
+				if string(got) == typedText {
 					break
 				}
 				if time.Now().After(end) {
@@ -176,9 +176,9 @@ func TestQuartzAgent(t *testing.T) {
 	}
 }
 
-// TestQuartzAgentMeasures: doctor runs in the agent, and what it measures is kept.
-func TestQuartzAgentMeasures(t *testing.T) {
-	a := startMac(t, "1:0,0,1280,800,1,0,0", "us", "US", 0)
+// TestQuartzDesktopMeasures: doctor runs in the agent, and what it measures is kept.
+func TestQuartzDesktopMeasures(t *testing.T) {
+	a := startMacDesktop(t, "1:0,0,1280,800,1,0,0", "us", "US", 0)
 	out, err := self(a.home, "--state", a.state, "--json", "doctor", "--test-input").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
