@@ -250,7 +250,7 @@ func (a *agent) openGate() error {
 	}
 	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
 	a.gate = gate.New(gate.Options{
-		Allow: allow, Rules: rules,
+		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
 		Changed: a.pulse.Touch, Log: a.log,
 	})
@@ -274,7 +274,7 @@ func (a *agent) openGate() error {
 func (a *agent) openModels() error {
 	var err error
 	a.models, err = hostllm.Open(hostllm.Options{
-		Dir: a.dir, Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
+		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
 		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Log: a.log,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
 	"drawbridge/bridge/grant"
+	"drawbridge/bridge/measured"
 	"drawbridge/internal/cocoa"
 	"drawbridge/ui"
 )
@@ -31,15 +32,22 @@ func (a *agent) hearSystem() {
 // for the first time give the grants.
 func (s *surfaces) settle() {
 	cocoa.OnReopen(s.show)
-	if s.desk.Backend == desk.Native && slices.ContainsFunc(grant.List(), func(g grant.Grant) bool {
-		return g.Needed && grant.Look(g.Name) == computer.Missing
-	}) {
+	if s.desk.Backend == desk.Native && s.unsettled() {
 		s.ended.Go(func() {
 			if err := ui.ShowOnboarding(s.ctx, onboarding{s.agent}, s.log); err != nil {
 				s.log.Warn().Err(err).Msg("what macOS must grant cannot be asked for; see drawbridge doctor")
 			}
 		})
 	}
+}
+
+// unsettled reports whether a grant is missing, or this version of macOS has not
+// been measured.
+func (s *surfaces) unsettled() bool {
+	_, known := measured.Load(s.dir, s.desk.System)
+	return !known || slices.ContainsFunc(grant.List(), func(g grant.Grant) bool {
+		return g.Needed && grant.Look(g.Name) == computer.Missing
+	})
 }
 
 // onboarding is the agent as the onboarding window sees it.

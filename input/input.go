@@ -82,6 +82,7 @@ type Window struct {
 	Title  string
 	Role   string // what the window, or the part of it at the point, is for: dialog, menu, button…; empty: unknown
 	Bounds Rect   // zero: unknown
+	PID    int    // the program's process; 0: unknown
 }
 
 // Namer is a Driver that can also say whose windows are. A nil Window without an
@@ -92,6 +93,25 @@ type Namer interface {
 	Focused(ctx context.Context) (*Window, error)
 	// Under names the window at p.
 	Under(ctx context.Context, p Point) (*Window, error)
+}
+
+// Part is a part of a window, such as a button or a text field.
+type Part struct {
+	Role   string // what it is, in the platform's words: "push button"; empty: unknown
+	Secure bool   // it hides what is typed into it, as password fields do
+}
+
+// Inspector is a Namer that can also say what lies inside of windows, as far as
+// their programs tell it to an accessibility service. A nil Part without an error
+// means that the program does not. Neither a hung program nor a hung service costs
+// more than 40 ms. Like those of a Namer, its methods may be called while others
+// run.
+type Inspector interface {
+	Namer
+	// PartUnder tells what lies at p.
+	PartUnder(ctx context.Context, p Point) (*Part, error)
+	// PartFocused tells what takes the keys.
+	PartFocused(ctx context.Context) (*Part, error)
 }
 
 // Watched is a Driver of a desktop at which a person sits, and that can tell the
@@ -121,6 +141,9 @@ type Prover interface {
 	// before a batch's first event, as a method of the driver is: by one goroutine
 	// at a time.
 	Prove(ctx context.Context) error
+	// How says how the person was last proven to be seen, as a phrase: "by a tap on
+	// their events"; empty: they were not.
+	How() string
 }
 
 // Person is what a person did on the desktop since somebody watches.
@@ -134,6 +157,13 @@ type Person struct {
 // have moved it: a table that shakes, a hand that comes to rest on the mouse.
 const DriftPoints = 6.0
 
+// Wheeler is a Driver whose platform does not say which way its wheel turns.
+type Wheeler interface {
+	// ReverseWheel has the wheel turn the other way than documented, or, with
+	// false, as documented. It may be called while a method of the driver runs.
+	ReverseWheel(reversed bool)
+}
+
 // Waker is a Driver whose display may go to sleep.
 type Waker interface {
 	// Asleep reports whether the display sleeps now.
@@ -144,8 +174,9 @@ type Waker interface {
 
 // Grabber is a Driver that can keep a chord of the keyboard for us.
 type Grabber interface {
-	// Grab calls pressed whenever somebody presses k while exactly mods are held,
-	// and keeps that from every other program, until it is closed. pressed is
+	// Grab calls pressed whenever somebody presses k while mods are held, and keeps
+	// that from every other program, until it is closed. While more modifiers are
+	// held it may still call pressed, and keeps nothing. pressed is
 	// called by a goroutine of the grab's own, on which Close waits.
 	Grab(ctx context.Context, mods []Key, k Key, pressed func()) (io.Closer, error)
 }

@@ -549,7 +549,7 @@ func TestQuartzNamesWindows(t *testing.T) {
 		t.Errorf("Accessibility tells no title: %+v, %v", w, err)
 	}
 	m.set(t, "trusted", "0")
-	if w, err := m.d.Focused(ctx); err != nil || w == nil || *w != (Window{App: "XTerm", Bounds: w.Bounds}) {
+	if w, err := m.d.Focused(ctx); err != nil || w == nil || *w != (Window{App: "XTerm", Bounds: w.Bounds, PID: w.PID}) {
 		t.Errorf("without any grant: %+v, %v", w, err)
 	}
 	m.set(t, "graphic", "0")

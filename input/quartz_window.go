@@ -31,7 +31,6 @@ const (
 // quartzWindow is one entry of the list.
 type quartzWindow struct {
 	Window
-	pid   int64
 	layer int64
 	at    quartz.CGRect
 }
@@ -65,7 +64,7 @@ func (d *quartzDriver) Focused(ctx context.Context) (*Window, error) {
 	})
 	w, err := d.window(ctx, func(w quartzWindow) bool {
 		if ok {
-			return w.pid == int64(said.pid)
+			return w.PID == said.pid
 		}
 		return w.layer == normalLayer
 	})
@@ -164,7 +163,8 @@ func (d *quartzDriver) window(ctx context.Context, wanted func(quartzWindow) boo
 			App:   quartz.String(cfDictionaryGetValue(e, kCGWindowOwnerName)),
 			Title: quartz.String(cfDictionaryGetValue(e, kCGWindowName)),
 		}}
-		w.pid, _ = quartz.Number(cfDictionaryGetValue(e, kCGWindowOwnerPID))
+		pid, _ := quartz.Number(cfDictionaryGetValue(e, kCGWindowOwnerPID))
+		w.PID = int(pid)
 		w.layer, _ = quartz.Number(cfDictionaryGetValue(e, kCGWindowLayer))
 		if bounds := cfDictionaryGetValue(e, kCGWindowBounds); bounds == 0 || !cgRectMakeWithDictionaryRepresentation(bounds, &w.at) {
 			continue

@@ -83,7 +83,9 @@ func (r *panelRig) panel() objc.ID {
 	return w
 }
 
-func (r *panelRig) pick(label string) { r.click(r.t, r.find(r.t, r.panel(), "DrawbridgeButton", label)) }
+func (r *panelRig) pick(label string) {
+	r.click(r.t, r.find(r.t, r.panel(), "DrawbridgeButton", label))
+}
 
 func (r *panelRig) verdict(c <-chan gate.Verdict) gate.Verdict {
 	r.t.Helper()

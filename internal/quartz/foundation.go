@@ -67,3 +67,23 @@ func ProcessName(pid int) string {
 	}
 	return fmt.Sprintf("%s (process %d)", buf[:n], pid)
 }
+
+// SystemVersion is the version of macOS with its build, such as "15.1 (24B83)";
+// empty where it does not tell.
+func SystemVersion() string {
+	version, build := sysctl("kern.osproductversion"), sysctl("kern.osversion")
+	if version == "" {
+		return ""
+	}
+	return version + " (" + build + ")"
+}
+
+func sysctl(name string) string {
+	var buf [64]byte
+	size := uint(len(buf))
+	if sysctlByName(name, &buf[0], &size, nil, 0) != 0 {
+		return ""
+	}
+	s, _, _ := bytes.Cut(buf[:], []byte{0})
+	return string(s)
+}

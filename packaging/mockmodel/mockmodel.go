@@ -1,8 +1,8 @@
 // Package mockmodel is a model host that counts: for tests that must show that
-// no request reached one. It speaks enough of three public APIs for their
-// official clients: OpenAI's chat completions (platform.openai.com/docs/api-reference/chat),
-// Anthropic's messages (docs.anthropic.com/en/api/messages), and Google's
-// generateContent (ai.google.dev/api/generate-content), whole and streaming.
+// no request reached one. It speaks enough of four public APIs for their
+// official clients: OpenAI's chat completions (platform.openai.com/docs/api-reference/chat)
+// and responses, streaming (…/responses-streaming), Anthropic's messages (docs.anthropic.com/en/api/messages), and Google's
+// generateContent (ai.google.dev/api/generate-content), all but responses whole, too.
 package mockmodel
 
 import (
@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -30,6 +31,9 @@ type Model struct {
 	mu          sync.Mutex // guards what follows
 	connections int
 	requests    []Request
+	broken      []string
+	held        string // below this path; empty: none
+	cut         int
 }
 
 // Request is one that arrived.
@@ -61,6 +65,28 @@ func (m *Model) Close() {
 	m.server.Close()
 }
 
+// Break has every request below a path answered 503 from now on.
+func (m *Model) Break(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = append(m.broken, path)
+}
+
+// Hold has every answer below a path that streams stop after its first event, as
+// HoldHeader does.
+func (m *Model) Hold(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = path
+}
+
+// Cut is how many answers were stopped so, and then ended by the client.
+func (m *Model) Cut() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cut
+}
+
 // Connections is how many connections were made to it.
 func (m *Model) Connections() int {
 	m.mu.Lock()
@@ -82,7 +108,12 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Lock()
 	m.requests = append(m.requests, Request{r.Method, r.RequestURI, r.Header.Clone(), body})
+	broken := slices.ContainsFunc(m.broken, func(path string) bool { return strings.HasPrefix(r.URL.Path, path) })
 	m.mu.Unlock()
+	if broken {
+		http.Error(w, `{"error":{"message":"out of order"}}`, http.StatusServiceUnavailable)
+		return
+	}
 	var q struct {
 		Stream bool   `json:"stream"`
 		Model  string `json:"model"`
@@ -91,6 +122,8 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/chat/completions"):
 		m.answer(w, r, q.Stream, openAI)
+	case strings.HasSuffix(path, "/responses") && q.Stream:
+		m.answer(w, r, true, responses)
 	case strings.HasSuffix(path, "/messages"):
 		m.answer(w, r, q.Stream, anthropic)
 	case strings.HasSuffix(path, ":generateContent"):
@@ -116,6 +149,15 @@ var openAI = api{
 		`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`,
 		`[DONE]`,
 	},
+}
+
+var responses = api{
+	events: []string{
+		`{"type":"response.created","response":{"id":"r"}}`,
+		`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"i","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hi","annotations":[]}]}}`,
+		`{"type":"response.completed","response":{"id":"r","usage":{"input_tokens":1,"input_tokens_details":null,"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}}`,
+	},
+	named: true,
 }
 
 var anthropic = api{
@@ -160,12 +202,21 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request, stream bool, a ap
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			return
 		}
-		if r.Header.Get(HoldHeader) != "" {
+		if m.holds(r) {
 			select {
 			case <-r.Context().Done():
+				m.mu.Lock()
+				m.cut++
+				m.mu.Unlock()
 			case <-m.end:
 			}
 			return
 		}
 	}
+}
+
+func (m *Model) holds(r *http.Request) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return r.Header.Get(HoldHeader) != "" || m.held != "" && strings.HasPrefix(r.URL.Path, m.held)
 }

@@ -51,6 +51,12 @@ int standin_pid(Window w) {
 	XGetWindowProperty(x, w, XInternAtom(x, "_NET_WM_PID", False), 0, 1, False, XA_CARDINAL, &type, &format, &n, &rest, &data);
 	if (data && n == 1 && format == 32) pid = *(long *)data;
 	if (data) XFree(data);
+	/* GNUstep's windows, which are ours, do not tell theirs. */
+	XClassHint hint;
+	if (XGetClassHint(x, w, &hint)) {
+		if (!strcmp(hint.res_class, "GNUstep")) pid = getpid();
+		XFree(hint.res_name), XFree(hint.res_class);
+	}
 	return pid;
 }
 static bool named(Window w) {

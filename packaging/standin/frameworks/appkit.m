@@ -51,11 +51,16 @@ static void watch(int fd, void (*readable)(void)) {
 	pthread_mutex_unlock(&standin_lock);
 	/* The icon that GNUstep gives each application would lie about. */
 	[[NSUserDefaults standardUserDefaults] registerDefaults:[NSDictionary dictionaryWithObjectsAndKeys:
-		@"YES", @"GSSuppressAppIcon", @"NO", @"GSX11HandlesWindowDecorations", @"NSMacintoshInterfaceStyle", @"NSScrollViewInterfaceStyle",
+		@"YES", @"GSSuppressAppIcon", @"NO", @"GSX11HandlesWindowDecorations", @"500", @"GSDoubleClickTime", @"NSMacintoshInterfaceStyle", @"NSScrollViewInterfaceStyle",
 		@"NSMacintoshInterfaceStyle", @"NSMenuInterfaceStyle", nil]];
 	[[NSNotificationCenter defaultCenter] addObserver:self selector:@selector(launch:) name:NSApplicationWillFinishLaunchingNotification object:nil];
 	[pool drain];
 }
+@end
+
+/* NSEvent.h: in seconds; GNUstep counts clicks by it, and does not tell it. */
+@implementation NSEvent (Standin)
++ (NSTimeInterval)doubleClickInterval { return [[NSUserDefaults standardUserDefaults] integerForKey:@"GSDoubleClickTime"] / 1000.0; }
 @end
 
 @implementation NSApplication (Standin)

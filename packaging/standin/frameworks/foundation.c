@@ -78,6 +78,8 @@ static void *number(int kind, int64_t n) {
 	o->n = n, o->f = n;
 	return o;
 }
+API const void *kCFBooleanTrue;
+__attribute__((constructor)) static void booleans(void) { kCFBooleanTrue = number(KIND_BOOLEAN, 1); }
 void *standin_double(double n) {
 	struct number *o = standin_new(KIND_NUMBER, sizeof *o);
 	o->n = n, o->f = n;
@@ -106,17 +108,24 @@ API const void *CFDictionaryGetValue(const void *dict, const void *key) {
 		if (CFEqual(d->keys[i], key)) return d->values[i];
 	return NULL;
 }
-/* CFDictionary.h: with the callbacks of Core Foundation's own types it keeps what it
- * is given. */
+/* CFDictionary.h: with the callbacks for objects a dictionary keeps what is in it.
+ * The keys that are used are constants, which last for ever. */
 API int kCFTypeDictionaryKeyCallBacks, kCFTypeDictionaryValueCallBacks;
+API void *CFDictionaryCreateMutable(const void *alloc, long capacity, const void *keys, const void *values) {
+	if (keys != &kCFTypeDictionaryKeyCallBacks || values != &kCFTypeDictionaryValueCallBacks) abort();
+	return standin_new(KIND_DICTIONARY, sizeof(struct dictionary));
+}
+API void CFDictionarySetValue(void *dict, const void *key, const void *value) {
+	struct dictionary *d = dict;
+	if (d->n == 8 || CFDictionaryGetValue(d, key)) abort();
+	d->keys[d->n] = key, d->values[d->n++] = CFRetain(value);
+}
 API void *CFDictionaryCreate(const void *alloc, const void **keys, const void **values, long n, const void *key_calls, const void *value_calls) {
 	if (n > 8 || key_calls != &kCFTypeDictionaryKeyCallBacks || value_calls != &kCFTypeDictionaryValueCallBacks) abort();
 	struct dictionary *d = standin_new(KIND_DICTIONARY, sizeof *d);
 	for (; d->n < n; d->n++) d->keys[d->n] = keys[d->n], d->values[d->n] = CFRetain(values[d->n]);
 	return d;
 }
-API const void *kCFBooleanTrue;
-__attribute__((constructor)) static void booleans(void) { kCFBooleanTrue = number(KIND_BOOLEAN, 1); }
 API long CFArrayGetCount(const void *a) { return ((const struct array *)a)->n; }
 API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const struct array *)a)->values[i]; }
 
@@ -153,6 +162,11 @@ void *standin_data(const void *bytes, long n) {
 	o->bytes = bytes, o->n = n;
 	return o;
 }
+API const void *CFDataCreate(const void *alloc, const unsigned char *bytes, long n) {
+	unsigned char *copy = malloc(n + 1); /* kept, as data is that has been given back */
+	if (n) memcpy(copy, bytes, n);
+	return standin_data(copy, n);
+}
 
 /* CGSession.h: the dictionary of the session, NULL where there is none. The lock
  * and the holder of secure input have the names that the window server gives
@@ -167,6 +181,21 @@ API void *CGSessionCopyCurrentDictionary(void) {
 	if (s.locked) d->keys[d->n] = standin_string("CGSSessionScreenIsLocked"), d->values[d->n++] = number(KIND_BOOLEAN, 1);
 	if (s.secure) d->keys[d->n] = standin_string("kCGSSessionSecureInputPID"), d->values[d->n++] = number(KIND_NUMBER, s.secure);
 	return d;
+}
+
+/* sysctl(3) of macOS: the version and build are strings; -1 where there is no such
+ * name, or no room. */
+API int sysctlbyname(const char *name, void *old, size_t *size, void *value, size_t length) {
+	char text[64] = "24B83";
+	if (!strcmp(name, "kern.osproductversion")) {
+		pthread_mutex_lock(&standin_lock);
+		strcpy(text, standin.macos);
+		pthread_mutex_unlock(&standin_lock);
+	} else if (strcmp(name, "kern.osversion")) return -1;
+	if (strlen(text) >= *size) return -1;
+	strcpy(old, text);
+	*size = strlen(text) + 1;
+	return 0;
 }
 
 /* libproc.h: the name's length, or 0. */

@@ -30,10 +30,14 @@ struct settings {
 	int secure;        /* pid of who reads the keyboard securely */
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
 	char ax[16];       /* ok, hang: who does not answer Accessibility costs more than was set */
+	char macos[16];    /* the version */
+	bool reversed;     /* reversed=1: a positive wheel is down, and right */
 	char source[128];  /* the input source's id */
 	bool bundle;       /* bundle=1: the program runs from an application's bundle */
 	bool notices;      /* notices=0: the person wants no notifications */
 	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
+	char keychain[1024]; /* the file of the Keychain's items; empty: they end with the program */
+	bool keylock;      /* keylock=1: the Keychain is locked */
 	struct display displays[8];
 	int n;
 };
@@ -52,6 +56,12 @@ API void CFRelease(const void *p);
 void *standin_new(int kind, unsigned long size);
 const void *standin_string(const char *s); /* a constant, kept for ever */
 const char *standin_chars(const void *string);
+API const void *CFStringCreateWithCString(const void *alloc, const char *s, uint32_t encoding);
+API const void *CFDictionaryGetValue(const void *dict, const void *key);
+API const void *CFDataCreate(const void *alloc, const unsigned char *bytes, long n);
+API const void *CFDataGetBytePtr(const void *data);
+API long CFDataGetLength(const void *data);
+extern API const void *kCFBooleanTrue;
 void *standin_windows(void); /* a list of windows, */
 void *standin_double(double n);
 int standin_pid(Window w); /* of the program that a window belongs to */
