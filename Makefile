@@ -8,7 +8,7 @@ DESKTOP ?= simulated
 APP     := build/Drawbridge.app
 TRAY    ?= own
 SIGN    ?= auto
-PACK     = $(GO) run ./packaging/pack
+PACK     = CGO_ENABLED=0 $(GO) run -gcflags=all=-dwarf=false ./packaging/pack
 
 # Addresses in the Homebrew cask: of the zip, where #{version} is the version, and
 # of the page about the app. Without them there is no cask.

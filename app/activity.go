@@ -43,7 +43,7 @@ func (a *agent) newActivity(ctx context.Context) {
 	a.previews.Made = a.history.Before
 	a.activity = ui.NewActivity(ctx, ui.ActivityOptions{
 		Agent: activityPage{a}, Previews: &a.previews, History: &a.history, Browse: browse,
-		Injected: a.tool.LastEvent, Log: a.log,
+		Injected: a.tool.LastEvent, Count: a.count, Opened: func() { a.note("a page was opened, " + ui.PageName) }, Log: a.log,
 	})
 }
 
@@ -81,18 +81,6 @@ func (p activityPage) Changed() <-chan struct{}   { return p.pulse.Wait() }
 func (p activityPage) Prompts() []*gate.Pending   { return p.gate.List() }
 func (p activityPage) Calls() []bridge.CallStatus { return p.server.Calls() }
 
-func (p activityPage) Rules() []ui.Rule {
-	var out []ui.Rule
-	for _, r := range listRules(p.gate.Rules(), p.config().Rules) {
-		v := ui.Rule{Key: r.Key, Text: r.Rule.String()}
-		if r.Place == "rules" {
-			v.Number = r.Number
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
 // Audit reads the record's end and verifies all of it.
 func (p activityPage) Audit() (ui.AuditView, error) {
 	v := ui.AuditView{Records: []json.RawMessage{}, Problems: []string{}}
@@ -118,6 +106,7 @@ func (p activityPage) Audit() (ui.AuditView, error) {
 
 // Do does what a button of the page says.
 func (p activityPage) Do(v ui.Verb, _ string) error {
+	p.note(string(v) + ", " + ui.PageName)
 	switch v {
 	case ui.VerbStop:
 		p.stopAll(stop.Stopped, "everything was stopped on the activity page")
@@ -133,10 +122,9 @@ func (p activityPage) Do(v ui.Verb, _ string) error {
 	return fmt.Errorf("the page cannot do %q", v)
 }
 
-func (p activityPage) AllowModels(ctx context.Context) error { return p.models.Allow(ctx, ui.PageName) }
-
-func (p activityPage) OfferRule(ctx context.Context, r gate.Rule) error {
-	return p.gate.OfferRule(ctx, ui.PageName, r)
+func (p activityPage) AllowModels(ctx context.Context) error {
+	p.note(string(ui.VerbModels) + ", " + ui.PageName)
+	return p.models.Allow(ctx, ui.PageName)
 }
 
 func (p activityPage) StopCall(id string) bool {
@@ -144,10 +132,12 @@ func (p activityPage) StopCall(id string) bool {
 }
 
 func (p activityPage) Revoke(key string) error {
-	_, err := p.gate.RevokeRule(key)
+	p.note("revoke_rule, " + ui.PageName)
+	_, err := p.revoke(key)
 	return err
 }
 
 func (p activityPage) Confirm(ctx context.Context, choices []string, shown string) (bool, error) {
+	p.note("a page asks to answer, " + ui.PageName)
 	return p.gate.ConfirmPage(ctx, choices, shown)
 }

@@ -27,6 +27,7 @@ import (
 	"drawbridge/bridge/hostllm"
 	"drawbridge/bridge/private"
 	"drawbridge/bridge/stop"
+	"drawbridge/bridge/tally"
 	"drawbridge/bridge/token"
 	"drawbridge/input"
 	"drawbridge/ui"
@@ -49,28 +50,31 @@ type agent struct {
 
 	terminal *ui.Terminal // nil where there is none
 
-	audit   *audit.Log
-	desk    *computer.Desk
-	lost    atomic.Pointer[string] // a warning, once the desktop is gone
-	journal *input.Journal
-	lease   *gate.Lease
-	gate    *gate.Gate
-	models  *hostllm.Switch
-	gateway *hostllm.Gateway
-	tool    *computer.Tool
-	hosts   *host.Set
-	server  *bridge.Server
-	exposed exposure
-	pulse   ui.Pulse // told of every change that a person may want to see
+	audit    *audit.Log
+	desk     *computer.Desk
+	lost     atomic.Pointer[string] // a warning, once the desktop is gone
+	journal  *input.Journal
+	lease    *gate.Lease
+	gate     *gate.Gate
+	models   *hostllm.Switch
+	gateway  *hostllm.Gateway
+	tool     *computer.Tool
+	hosts    *host.Set
+	server   *bridge.Server
+	exposed  exposure
+	login    atomic.Pointer[ui.Login] // nil before it was looked at
+	requests tally.Tally              // what programs asked beside calls
+	pulse    ui.Pulse                 // told of every change that a person may want to see
 
 	activity *ui.Activity
 	previews ui.Previews
 	history  ui.History
 
 	reloading sync.Mutex // one reload at a time
-	mu        sync.Mutex // guards conf and url
+	mu        sync.Mutex // guards conf, url and show
 	conf      *config.Loaded
 	url       string // of the endpoint; empty before it serves
+	show      func() // makes the agent seen by the person; nil: there is nothing to show
 
 	undo []func() // what close does, in the order in which it was begun
 }
@@ -140,6 +144,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Status:     a.fillStatus,
 		HostLLM:    a.models.Serve,
 		Changed:    a.pulse.Touch,
+		Count:      a.count,
 		Ended:      a.history.Add,
 		Activity:   a.activity,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
@@ -245,7 +250,7 @@ func (a *agent) openGate() error {
 	}
 	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
 	a.gate = gate.New(gate.Options{
-		Allow: allow, Rules: rules,
+		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
 		Changed: a.pulse.Touch, Log: a.log,
 	})
@@ -269,7 +274,7 @@ func (a *agent) openGate() error {
 func (a *agent) openModels() error {
 	var err error
 	a.models, err = hostllm.Open(hostllm.Options{
-		Dir: a.dir, Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
+		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
 		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Log: a.log,
 	})
 	if err != nil {
@@ -387,6 +392,7 @@ func (a *agent) run(ctx context.Context) error {
 		a.server.Warn(warning)
 		a.log.Warn().Msg(warning)
 	}
+	a.hearSystem()
 	a.grabPanicChord(ctx)
 	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
 		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
@@ -402,7 +408,7 @@ func (a *agent) run(ctx context.Context) error {
 	a.mu.Unlock()
 	// After endpoint.json: who reaches this socket must not find the address of
 	// an agent that is dead.
-	ctl, err := control.Listen(a.dir, a.verbs(), a.log)
+	ctl, err := control.Listen(a.dir, a.verbs(), a.count, a.log)
 	if err != nil {
 		ln.Close()
 		return err
@@ -591,9 +597,17 @@ func (a *agent) verbs() map[string]control.Handler {
 	plain := func(do func() (any, error)) control.Handler {
 		return func(context.Context, json.RawMessage, func(any) error) (any, error) { return do() }
 	}
-	return map[string]control.Handler{
+	verbs := map[string]control.Handler{
 		verbStatus: plain(func() (any, error) { return a.server.Status(), nil }),
-		verbShow:   plain(func() (any, error) { return map[string]int{"pid": os.Getpid()}, nil }),
+		verbShow: plain(func() (any, error) {
+			a.mu.Lock()
+			show := a.show
+			a.mu.Unlock()
+			if show != nil {
+				show()
+			}
+			return map[string]int{"pid": os.Getpid()}, nil
+		}),
 		verbConfig: plain(func() (any, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
@@ -617,6 +631,31 @@ func (a *agent) verbs() map[string]control.Handler {
 		verbRules:    plain(func() (any, error) { return a.rules(), nil }),
 		verbRevoke:   a.revokeRule,
 		verbDoctor:   a.examine,
+		verbLogin: func(ctx context.Context, _ json.RawMessage, _ func(any) error) (any, error) {
+			a.readLogin(ctx)
+			return nil, nil
+		},
+	}
+	for _, v := range []string{verbStop, verbQuit, verbPause, verbReload, verbTokens, verbActivity, verbRevoke} {
+		do := verbs[v]
+		verbs[v] = func(ctx context.Context, args json.RawMessage, emit func(any) error) (any, error) {
+			a.note(v + ", over the control socket")
+			return do(ctx, args, emit)
+		}
+	}
+	return verbs
+}
+
+// note puts into the audit what somebody did beside calls.
+func (a *agent) note(what string) {
+	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: what})
+}
+
+// count takes note of a request by kind. The person sees the first refused one of
+// a kind at once, and later ones with whatever changes next.
+func (a *agent) count(what, why, said string) {
+	if n := a.requests.Add(what, why, said); why != "" && (n == 1 || n%50 == 0) {
+		a.pulse.Touch()
 	}
 }
 

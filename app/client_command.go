@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -14,6 +15,7 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/token"
 	"drawbridge/ui"
+	"drawbridge/ui/clientfile"
 )
 
 func (c *cli) clientCommand() *cobra.Command {
@@ -25,14 +27,26 @@ func (c *cli) clientCommand() *cobra.Command {
 	}
 	add.Flags().StringVar(&images, "images", "", "`yes|no`: whether the client's model reads pictures (default: what the client says)")
 	var kind string
+	var write bool
 	conf := &cobra.Command{
-		Use: "config NAME", Short: "Print the configuration with which a program connects as a client",
+		Use: "config NAME", Short: "Print or write the configuration with which a program connects as a client",
 		Long: `Print what has to be written into another program's configuration so that it
 connects as the client NAME. The token is taken from ` + tokenEnv + `; without one the
-text says TOKEN in its place. The client ` + token.DefaultName + ` needs none.`,
+text says TOKEN in its place. The client ` + token.DefaultName + ` needs none.
+
+With --write it is put into that program's own file: everything else in it stays as
+it is, the file as it was is kept beside it, and one that cannot be read is left
+alone. A client that is not there yet is added. A file with a token is made readable
+by its owner alone.`,
 		Args: exactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return c.printClientConfig(args[0], kind) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if write {
+				return c.writeClientConfig(args[0], kind)
+			}
+			return c.printClientConfig(args[0], kind)
+		},
 	}
+	conf.Flags().BoolVar(&write, "write", false, "put it into the program's own file")
 	conf.Flags().StringVar(&kind, "for", "", "`program`: "+strings.Join(clientKinds(), ", "))
 	cmd.AddCommand(add, conf,
 		&cobra.Command{
@@ -55,30 +69,130 @@ func clientKinds() []string {
 	return names
 }
 
-func (c *cli) printClientConfig(name, kind string) error {
+// kindOf checks what client config is asked for.
+func kindOf(name, kind string) (ui.ClientKind, error) {
 	if err := token.CheckName(name); err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return ui.ClientKind{}, &exitError{code: exitUsage, err: err}
 	}
 	if kind == "" {
-		return usagef("--for says which program the configuration is for: one of %s", strings.Join(clientKinds(), ", "))
+		return ui.ClientKind{}, usagef("--for says which program the configuration is for: one of %s", strings.Join(clientKinds(), ", "))
+	}
+	k, err := ui.Kind(kind)
+	if err != nil {
+		return k, &exitError{code: exitUsage, err: err}
+	}
+	return k, nil
+}
+
+func (c *cli) printClientConfig(name, kind string) error {
+	k, err := kindOf(name, kind)
+	if err != nil {
+		return err
 	}
 	conf, err := c.clientConfig(name)
 	if err != nil {
 		return err
 	}
-	text, where, err := conf.Text(kind)
-	if err != nil {
-		return &exitError{code: exitUsage, err: err}
-	}
+	text := k.Text(conf)
 	if c.flags.json {
-		return c.printJSON(map[string]string{"for": kind, "where": where, "text": text})
+		return c.printJSON(map[string]string{"for": kind, "where": k.Where, "text": text})
 	}
 	fmt.Fprint(c.out, text)
-	fmt.Fprintf(c.err, "This belongs into %s.\n", where)
+	fmt.Fprintf(c.err, "This belongs into %s.\n", k.Where)
 	if conf.Token == tokenPlace {
 		fmt.Fprintf(c.err, "Put the token that drawbridge client add %s printed in the place of %s.\n", name, tokenPlace)
 	}
 	return nil
+}
+
+// writeClientConfig puts a client's configuration into another program's file.
+func (c *cli) writeClientConfig(name, kind string) error {
+	k, err := kindOf(name, kind)
+	if err != nil {
+		return err
+	}
+	conf, err := c.clientConfig(name)
+	if err != nil {
+		return err
+	}
+	path := k.File
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home := c.getenv("HOME")
+		if !filepath.IsAbs(home) {
+			return errors.New("HOME is not set, so the file of the program cannot be found")
+		}
+		path = filepath.Join(home, rest)
+	} else if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	added := false
+	put := func(old []byte) ([]byte, error) {
+		if _, err := k.Merge(conf, old); err != nil || name == token.DefaultName {
+			return k.Merge(conf, old)
+		}
+		// Nothing is wrong with the file, so a token is worth having.
+		secret, isNew, err := c.tokenToWrite(name)
+		if err != nil {
+			return nil, err
+		}
+		added, conf.Token = isNew, secret
+		return k.Merge(conf, old)
+	}
+	w, err := clientfile.Write(path, name != token.DefaultName, put)
+	if err != nil {
+		if added { // whose token nobody has
+			store, serr := c.tokens()
+			if serr == nil {
+				serr = store.Revoke(name, token.Client)
+			}
+			err = errors.Join(err, serr)
+		}
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	if c.flags.json {
+		return c.printJSON(map[string]any{"for": kind, "file": w.File, "backup": w.Backup, "changed": w.Changed, "client_added": added})
+	}
+	if added {
+		fmt.Fprintf(c.out, "added the client %s\n", name)
+	}
+	if !w.Changed {
+		fmt.Fprintf(c.out, "%s has it already\n", w.File)
+		return nil
+	}
+	fmt.Fprintf(c.out, "put drawbridge into %s\n", w.File)
+	if w.Backup != "" {
+		fmt.Fprintf(c.out, "the file as it was: %s\n", w.Backup)
+	}
+	if conf.Token != "" {
+		fmt.Fprintln(c.out, "it holds a token: only you may read it; keep it out of what you share")
+	}
+	return nil
+}
+
+// tokenToWrite is the token that a client's configuration shall hold: the one that
+// was given, or that of a new client.
+func (c *cli) tokenToWrite(name string) (secret string, isNew bool, err error) {
+	store, err := c.tokens()
+	if err != nil {
+		return "", false, err
+	}
+	if secret = c.getenv(tokenEnv); secret != "" {
+		if e, ok := store.Find(secret); !ok || e.Name != name || e.Role != token.Client {
+			return "", false, fmt.Errorf("what %s holds is not the token of client %s", tokenEnv, name)
+		}
+		return secret, false, nil
+	}
+	all, err := store.List()
+	if err != nil {
+		return "", false, err
+	}
+	for _, e := range all {
+		if e.Name == name && e.Role == token.Client {
+			return "", false, fmt.Errorf("client %s has a token already, which is known to nobody but who was shown it: give it in %s, or drawbridge client revoke %s first", name, tokenEnv, name)
+		}
+	}
+	secret, err = store.Add(name, token.Client, "")
+	return secret, err == nil, err
 }
 
 // tokenPlace stands for a token that we do not know: they are stored hashed.

@@ -27,6 +27,7 @@ const (
 	verbTokens = "tokens" // read the tokens again, drop the revoked
 	verbConfig = "config"
 	verbQuit   = "quit"
+	verbLogin  = "login" // look again whether the agent starts at login
 
 	verbActivity = "activity" // open the page in the browser
 )

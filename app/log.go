@@ -25,7 +25,7 @@ const (
 // newLog makes the agent's log: to w in the format that the configuration asks
 // for, which may depend on whether a terminal shows it, and as JSON to a file in
 // the state directory.
-func newLog(c config.Log, w io.Writer, atTerminal bool, stateDir string) (zerolog.Logger, io.Closer, error) {
+func newLog(c config.Log, w io.Writer, atTerminal bool, stateDir string) (zerolog.Logger, io.WriteCloser, error) {
 	file, err := openLogFile(filepath.Join(stateDir, logName), logMaxSize)
 	if err != nil {
 		return zerolog.Nop(), nil, err

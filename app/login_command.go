@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"drawbridge/packaging/install"
 	"drawbridge/packaging/login"
+	"drawbridge/ui"
 )
 
 func (c *cli) loginItemCommand() *cobra.Command {
@@ -30,6 +33,7 @@ login item that starts something that was moved.`,
 				if err != nil {
 					return err
 				}
+				c.toldLogin(cmd)
 				if c.flags.json {
 					return c.printJSON(map[string]any{"file": file, "changed": changed})
 				}
@@ -49,6 +53,7 @@ login item that starts something that was moved.`,
 				if err != nil {
 					return err
 				}
+				c.toldLogin(cmd)
 				if c.flags.json {
 					return c.printJSON(map[string]bool{"removed": removed})
 				}
@@ -93,8 +98,50 @@ login item that starts something that was moved.`,
 	return cmd
 }
 
+// toldLogin has a running agent look again, for its menu. Without one nobody needs
+// to be told.
+func (c *cli) toldLogin(cmd *cobra.Command) { _ = c.ask(cmd, verbLogin, nil, nil) }
+
+// loginTime bounds what the menu asks of the system that starts things at login.
+const loginTime = 10 * time.Second
+
+// readLogin looks whether the agent starts at login, for the menu. Where that
+// cannot be changed from here the menu says nothing about it.
+func (a *agent) readLogin(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, loginTime)
+	defer cancel()
+	var l ui.Login
+	if program, err := a.cli.loginProgram(); err == nil {
+		s, err := login.Read(ctx, a.cli.loginItem(program))
+		l = ui.Login{Known: err == nil, On: s.Installed && s.Enabled && !s.Stale}
+	}
+	if old := a.login.Swap(&l); old == nil || *old != l {
+		a.pulse.Touch()
+	}
+}
+
+// setLogin has the agent start at login, or not.
+func (a *agent) setLogin(ctx context.Context, on bool) error {
+	defer a.readLogin(ctx)
+	program, err := a.cli.loginProgram()
+	if err != nil {
+		return err
+	}
+	asked, cancel := context.WithTimeout(ctx, loginTime)
+	defer cancel()
+	if on {
+		_, _, err = login.Install(asked, a.cli.loginItem(program))
+	} else {
+		_, err = login.Remove(asked, a.cli.loginItem(program))
+	}
+	if err != nil {
+		return fmt.Errorf("start at login: %w", err)
+	}
+	return nil
+}
+
 func (c *cli) loginItem(program string) login.Options {
-	return login.Options{Program: program, Home: c.getenv("HOME"), UID: os.Getuid()}
+	return login.Options{Program: program, Home: c.getenv("HOME"), UID: os.Getuid(), Inside: c.getenv("XPC_SERVICE_NAME") == login.Label}
 }
 
 // loginProgram is what starts at login: this program, which on macOS must be in an

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/gate"
+	"drawbridge/ui"
 )
 
 // ruleEntry is one rule as rules list prints it.
@@ -24,8 +26,22 @@ type ruleEntry struct {
 
 // ruleList is what the agent answers to the verb rules.
 type ruleList struct {
-	Rules    []ruleEntry `json:"rules"`
-	Warnings []string    `json:"warnings"` // what is looser than by default, or not accepted yet
+	Rules    []ruleEntry  `json:"rules"`
+	Grants   []gate.Grant `json:"grants"`   // what a person allowed for a while
+	Warnings []string     `json:"warnings"` // what is looser than by default, or not accepted yet
+}
+
+// revoked is what the agent answers to the verb revoke_rule: one of both.
+type revoked struct {
+	Rule  *gate.Rule  `json:"rule,omitempty"`
+	Grant *gate.Grant `json:"grant,omitempty"`
+}
+
+func (r revoked) String() string {
+	if r.Grant != nil {
+		return r.Grant.String()
+	}
+	return r.Rule.String()
 }
 
 func listRules(own, conf []gate.Rule) []ruleEntry {
@@ -42,7 +58,37 @@ func listRules(own, conf []gate.Rule) []ruleEntry {
 }
 
 func (a *agent) rules() ruleList {
-	return ruleList{Rules: listRules(a.gate.Rules(), a.config().Rules), Warnings: a.gate.Warnings()}
+	return ruleList{Rules: listRules(a.gate.Rules(), a.config().Rules), Grants: a.gate.Grants(), Warnings: a.gate.Warnings()}
+}
+
+// remembered is what rules list lists, for the surfaces: first what ends by
+// itself.
+func (a *agent) remembered(now time.Time) []ui.Rule {
+	var out []ui.Rule
+	for _, g := range a.gate.Grants() {
+		r := ui.Rule{Key: g.Key, Text: g.String(), Lasts: lasting[g.Kind], Until: g.Until}
+		if !g.Until.IsZero() {
+			r.Left = max(time.Millisecond, g.Until.Sub(now))
+		}
+		out = append(out, r)
+	}
+	for _, r := range listRules(a.gate.Rules(), a.config().Rules) {
+		out = append(out, ui.Rule{Key: r.Key, Text: r.Rule.String(), Fixed: r.Place != "rules"})
+	}
+	return out
+}
+
+// lasting says how long a grant lasts that does not end at a known time.
+var lasting = map[gate.GrantKind]string{gate.GrantConn: "while its connection lives", gate.GrantLook: "until Drawbridge ends"}
+
+// revoke takes a rule out of the person's file, by number or key, or ends what
+// was allowed for a while.
+func (a *agent) revoke(which string) (revoked, error) {
+	if g, ok := a.gate.RevokeGrant(which); ok {
+		return revoked{Grant: &g}, nil
+	}
+	r, err := a.gate.RevokeRule(which)
+	return revoked{Rule: &r}, err
 }
 
 func (a *agent) revokeRule(_ context.Context, raw json.RawMessage, _ func(any) error) (any, error) {
@@ -50,7 +96,7 @@ func (a *agent) revokeRule(_ context.Context, raw json.RawMessage, _ func(any) e
 	if err := json.Unmarshal(raw, &which); err != nil {
 		return nil, fmt.Errorf("the argument of %s: %w", verbRevoke, err)
 	}
-	return a.gate.RevokeRule(which)
+	return a.revoke(which)
 }
 
 func (c *cli) rulesCommand() *cobra.Command {
@@ -67,10 +113,17 @@ func (c *cli) rulesCommand() *cobra.Command {
 					return c.printJSON(l)
 				}
 				t := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+				for _, g := range l.Grants {
+					lasts := lasting[g.Kind]
+					if !g.Until.IsZero() {
+						lasts = fmt.Sprintf("for another %s", time.Until(g.Until).Round(time.Second))
+					}
+					fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, g, lasts)
+				}
 				for _, r := range l.Rules {
 					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, r.Rule)
 				}
-				if len(l.Rules) == 0 {
+				if len(l.Rules)+len(l.Grants) == 0 {
 					fmt.Fprintln(t, "no rules")
 				}
 				for _, w := range l.Warnings {
@@ -80,17 +133,21 @@ func (c *cli) rulesCommand() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "revoke NUMBER|KEY", Short: "Take a rule out of the person's file", Args: exactArgs(1),
-			Long: `Take a rule out of the person's file, by its number or key in rules list. A rule
-that allowed is gone at once. With one that asked or denied gone, more is
-allowed: a running agent holds to it until a person accepts that.`,
+			Use: "revoke NUMBER|KEY", Short: "Take a rule out of the person's file, or end what was allowed for a while", Args: exactArgs(1),
+			Long: `Take a rule out of the person's file, by its number or key in rules list, or end
+what a person allowed for a while, by its key. What allowed is gone at once. With a
+rule that asked or denied gone, more is allowed: a running agent holds to it until a
+person accepts that.`,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				gone, err := c.revokeRule(cmd, args[0])
 				if err != nil {
 					return err
 				}
 				if c.flags.json {
-					return c.printJSON(map[string]any{"revoked": gone})
+					if gone.Grant != nil {
+						return c.printJSON(map[string]any{"revoked": gone.Grant})
+					}
+					return c.printJSON(map[string]any{"revoked": gone.Rule})
 				}
 				_, err = fmt.Fprintf(c.out, "revoked %s\n", gone)
 				return err
@@ -124,11 +181,11 @@ func (c *cli) findRules(cmd *cobra.Command) (ruleList, error) {
 	if err != nil {
 		return l, err
 	}
-	return ruleList{Rules: listRules(own, conf.Rules), Warnings: []string{}}, nil
+	return ruleList{Rules: listRules(own, conf.Rules), Grants: []gate.Grant{}, Warnings: []string{}}, nil
 }
 
-func (c *cli) revokeRule(cmd *cobra.Command, which string) (gate.Rule, error) {
-	var gone gate.Rule
+func (c *cli) revokeRule(cmd *cobra.Command, which string) (revoked, error) {
+	var gone revoked
 	if err := c.ask(cmd, verbRevoke, which, &gone); !errors.Is(err, control.ErrNoAgent) {
 		return gone, err
 	}
@@ -136,6 +193,6 @@ func (c *cli) revokeRule(cmd *cobra.Command, which string) (gate.Rule, error) {
 	if err != nil {
 		return gone, err
 	}
-	gone, _, err = file.Remove(which)
-	return gone, err
+	rule, _, err := file.Remove(which)
+	return revoked{Rule: &rule}, err
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"drawbridge/bridge/control"
@@ -80,7 +81,8 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return c.handOver(ctx, dir, pid)
 	}
 	defer lock.Close()
-	if err := checkFormat(dir); err != nil {
+	upgraded, err := openState(dir)
+	if err != nil {
 		return err
 	}
 
@@ -94,6 +96,11 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer logFile.Close()
+	if upgraded != "" {
+		log.Warn().Msg(upgraded)
+	}
+	// What a command fails with is written to standard error anyway.
+	onlyFile := zerolog.New(logFile).With().Timestamp().Logger()
 	// Standard error may go away with whoever started us; the agent stays.
 	signal.Ignore(syscall.SIGPIPE)
 
@@ -135,14 +142,14 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 			// Told to end, it ends well, whatever was under way.
 			var asked told
 			if err != nil && !errors.As(context.Cause(ctx), &asked) {
-				log.Error().Err(err).Msg("ended")
+				onlyFile.Error().Err(err).Msg("ended")
 				return err
 			}
 			log.Info().AnErr("reason", context.Cause(ctx)).Msg("ended")
 			return nil
 		case <-late:
 			err := fmt.Errorf("ending took longer than %s; leaving what hangs behind", closeWithin)
-			log.Error().AnErr("reason", context.Cause(ctx)).Err(err).Msg("ended")
+			onlyFile.Error().AnErr("reason", context.Cause(ctx)).Err(err).Msg("ended")
 			return err
 		}
 	}

@@ -54,6 +54,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			return
 		}
 		if !known {
+			s.count(r, "there is no such route")
 			httpError(w, http.StatusNotFound, wire.Errorf(wire.CodeRefused, "there is nothing here; MCP is at /mcp"))
 			return
 		}
@@ -161,7 +162,28 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, chec
 		s.opts.Log.Warn().Int64("refused", n).Str("check", check).Int("status", status).Str("remote", r.RemoteAddr).
 			Msg("refused a connection (told at the first and every 50th)")
 	}
+	s.count(r, refusals[check])
 	httpError(w, status, wire.Errorf(wire.CodeRefused, "%s", message))
+}
+
+// refusals say to the person what the guard's checks found.
+var refusals = map[string]string{
+	"host": "the Host header is not this machine", "origin": "it came from a web page", "token": "it had no valid token", "role": "its token is for another route",
+}
+
+// count tells of a refused request, by kind: what a stranger can choose freely is
+// no part of the kind.
+func (s *Server) count(r *http.Request, why string) {
+	if s.opts.Count == nil {
+		return
+	}
+	what, said := r.URL.Path, r.Method
+	if isActivity(r) {
+		what, said = "/activity", said+" "+what
+	} else if _, known := routes[what]; !known {
+		what, said = "another path", said+" "+what
+	}
+	s.opts.Count(what, why, said)
 }
 
 // httpError answers a request that is no JSON-RPC exchange, or has no id yet.

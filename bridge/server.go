@@ -57,6 +57,10 @@ type Options struct {
 	// HostLLM, if set, serves /host-llm for a client, by its token's name. The
 	// request's context ends with the server.
 	HostLLM func(w http.ResponseWriter, r *http.Request, client string)
+	// Count, if set, is told of each request that was refused before it came to a
+	// call, by kind: what it was and why it was refused, and what the program said
+	// that is no part of the kind. It must not block.
+	Count func(what, why, said string)
 	// Changed, if set, is called after each change of what Calls and Status show.
 	// It must not block, nor call the server.
 	Changed func()
@@ -405,6 +409,7 @@ func (s *Server) Status() Status {
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
+		s.count(r, "that method is not taken")
 		httpError(w, http.StatusMethodNotAllowed, wire.Errorf(wire.CodeRefused, "/status takes GET"))
 		return
 	}

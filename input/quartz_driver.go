@@ -29,6 +29,8 @@ const arriveTime = 100 * time.Millisecond
 type quartzDriver struct {
 	source quartz.Ref
 	keys   quartzKeyboard
+	watch  *quartzWatcher // nil: nobody watches the person
+	ax     quartzAX
 
 	at      Point    // where the pointer was last sent
 	sent    bool     // at is set
@@ -59,7 +61,7 @@ func OpenQuartz() (Driver, error) {
 		quartz.Release(source)
 		return nil, err
 	}
-	return &quartzDriver{source: source, held: map[Key]quartzStroke{}}, nil
+	return &quartzDriver{source: source, held: map[Key]quartzStroke{}, ax: quartzAX{make(chan struct{}, 1)}}, nil
 }
 
 // permitPerson keeps the person's own mouse and keyboard alive: without it macOS
@@ -81,10 +83,6 @@ func permitPerson(source quartz.Ref) error {
 	}
 	return nil
 }
-
-// QuartzMayPost reports whether macOS delivers our events, as far as it says. It
-// never prompts. OpenQuartz must have succeeded before.
-func QuartzMayPost() bool { return axIsProcessTrusted() && cgPreflightPostEventAccess() }
 
 // mayPost refuses where events would be dropped, or go where nobody wants them.
 // Releases are posted without asking.
@@ -139,6 +137,9 @@ func (d *quartzDriver) post(event quartz.Ref, flags uint64) error {
 	// On every event, for it is the event's own flags that applications read.
 	cgEventSetFlags(event, flags)
 	cgEventSetIntegerValueField(event, kCGEventSourceUserData, QuartzTag)
+	if d.watch != nil {
+		d.watch.posting(event)
+	}
 	cgEventPost(kCGHIDEventTap, event)
 	return nil
 }

@@ -16,11 +16,11 @@ func (d *x11Driver) Key(ctx context.Context, k Key, down bool) error {
 		return nil
 	}
 	if err := d.refresh(ctx); err != nil {
-		return d.fail(fmt.Sprintf("press %s", k), err)
+		return gone(err)
 	}
 	s, l, err := d.strokeOfKey(ctx, k)
 	if err != nil {
-		return d.fail(fmt.Sprintf("press %s", k), err)
+		return gone(err)
 	}
 	var codes []byte
 	// A modifier that the chord holds already is not pressed twice: its release
@@ -34,7 +34,7 @@ func (d *x11Driver) Key(ctx context.Context, k Key, down bool) error {
 	if s.keypad && l.shifted(s) || !s.keypad && s.shift {
 		shift, ok := d.keys.find(0, symShift)
 		if !ok {
-			return fmt.Errorf("press %s: %w: the keymap has no Shift", k, ErrNoKey)
+			return fmt.Errorf("%w: the keymap has no Shift", ErrNoKey)
 		}
 		hold(shift.code)
 	}
@@ -50,7 +50,7 @@ func (d *x11Driver) Key(ctx context.Context, k Key, down bool) error {
 	d.held[k] = heldKey{codes}
 	d.undrained += len(codes)
 	if err := d.post(ctx, events...); err != nil {
-		return d.fail(fmt.Sprintf("press %s", k), err)
+		return gone(err)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (d *x11Driver) keyUp(ctx context.Context, k Key) error {
 		// Not pressed by us, or before a ReleaseStray: let go of what it would be.
 		s, _, err := d.strokeOfKey(ctx, k)
 		if err != nil {
-			return d.fail(fmt.Sprintf("release %s", k), err)
+			return gone(err)
 		}
 		h.codes = []byte{s.code}
 	}
@@ -79,7 +79,7 @@ func (d *x11Driver) keyUp(ctx context.Context, k Key) error {
 		events = append(events, release(c))
 	}
 	if err := d.post(ctx, events...); err != nil {
-		return d.fail(fmt.Sprintf("release %s", k), err)
+		return gone(err)
 	}
 	delete(d.held, k)
 	return nil

@@ -19,10 +19,13 @@ have setxkbmap x11-xkb-utils
 have dbus-daemon dbus
 have git git
 have xfce4-panel xfce4-panel
+[ -x /usr/libexec/at-spi-bus-launcher ] || need="$need at-spi2-core"
 [ -x /usr/lib/$(uname -m)-linux-gnu/xfce4/notifyd/xfce4-notifyd ] || need="$need xfce4-notifyd"
 have chromium chromium
 have openssl openssl
 have python3 python3
+[ -x /usr/libexec/at-spi-bus-launcher ] || need="$need at-spi2-core"
+/usr/bin/python3 -c 'import gi; gi.require_version("Gtk", "3.0")' 2>/dev/null || need="$need python3-gi gir1.2-gtk-3.0"
 have systemd-analyze systemd
 have unzip unzip
 have npm npm
@@ -31,6 +34,8 @@ have npm npm
 [ -e /usr/include/X11/extensions/XTest.h ] || need="$need libxtst-dev libx11-dev"
 echo "@interface A @end" | gcc -x objective-c -fsyntax-only - 2>/dev/null || need="$need gobjc"
 have gnustep-config libgnustep-base-dev
+[ -e /usr/include/GNUstep/AppKit/AppKit.h ] || need="$need libgnustep-gui-dev"
+[ -d /usr/lib/GNUstep/Bundles/libgnustep-cairo-029.bundle ] || need="$need gnustep-back0.29-cairo"
 [ -n "$need" ] || exit 0
 sudo=""
 if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi

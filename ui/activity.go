@@ -41,13 +41,6 @@ const (
 	bodyBytes = 64 << 10
 )
 
-// Rule is one rule as the page shows it.
-type Rule struct {
-	Number int    `json:"number"` // in the person's file; 0: it is the configuration's
-	Key    string `json:"key"`
-	Text   string `json:"text"`
-}
-
 // AuditView is the end of the audit, and whether all of it verified.
 type AuditView struct {
 	Records  []json.RawMessage `json:"records"`
@@ -61,7 +54,6 @@ type PageAgent interface {
 	Changed() <-chan struct{}
 	Prompts() []*gate.Pending
 	Calls() []bridge.CallStatus
-	Rules() []Rule
 	Audit() (AuditView, error)
 	Do(v Verb, arg string) error
 	// AllowModels asks the person natively whether hosts may call their models
@@ -69,11 +61,8 @@ type PageAgent interface {
 	AllowModels(ctx context.Context) error
 	// StopCall ends one call; false tells that there is none of this ID.
 	StopCall(id string) bool
-	// OfferRule asks the person natively whether to write a rule, and waits for
-	// the answer.
-	OfferRule(ctx context.Context, r gate.Rule) error
-	// Revoke takes a rule out of the person's file. What loosens is then asked
-	// natively.
+	// Revoke takes a rule out of the person's file, or ends what was allowed for a
+	// while. What loosens is then asked natively.
 	Revoke(key string) error
 	// Confirm asks the person natively which of the choices a page shows.
 	Confirm(ctx context.Context, choices []string, shown string) (bool, error)
@@ -88,7 +77,12 @@ type ActivityOptions struct {
 	Browse func(url string) error
 	// Injected is when we last sent an event to the desktop; nil: we never do.
 	Injected func() time.Time
-	Log      zerolog.Logger
+	// Count, if set, is told of each request that was refused, by kind: what it was
+	// and why, and what was said that is no part of the kind.
+	Count func(what, why, said string)
+	// Opened, if set, is told when a code was exchanged, so a page is open.
+	Opened func()
+	Log    zerolog.Logger
 }
 
 // Activity serves the page in which a person sees everything and may answer.
@@ -212,7 +206,7 @@ func (a *Activity) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/activity"), "/")
 	if path == "" {
-		if want(w, r, http.MethodGet) {
+		if a.want(w, r, http.MethodGet, "") {
 			h.Set("Content-Type", "text/html; charset=utf-8")
 			_, _ = w.Write(page)
 		}
@@ -225,43 +219,64 @@ func (a *Activity) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p := a.pageOf(r)
 	if p == nil {
 		h.Set("WWW-Authenticate", "Bearer")
+		a.count(r, path, "no open page has its token")
 		say(w, http.StatusUnauthorized, "this page is not open any more; open it again from the tray, or with drawbridge activity")
 		return
 	}
 	what, id, _ := strings.Cut(path, "/")
+	method, ok := deeds[what]
+	if !ok {
+		a.count(r, path, "there is no such route")
+		say(w, http.StatusNotFound, "there is nothing here")
+		return
+	}
+	if !a.want(w, r, method, path) {
+		return
+	}
 	switch what {
 	case "state":
-		if want(w, r, http.MethodGet) {
-			a.serveState(w, r, p)
-		}
+		a.serveState(w, r, p)
 	case "picture":
-		if want(w, r, http.MethodGet) {
-			a.servePicture(w, r, id)
-		}
+		a.servePicture(w, r, id)
 	case "audit":
-		if want(w, r, http.MethodGet) {
-			v, err := a.o.Agent.Audit()
-			if err != nil {
-				say(w, http.StatusInternalServerError, err.Error())
-				return
-			}
-			write(w, http.StatusOK, v)
+		v, err := a.o.Agent.Audit()
+		if err != nil {
+			say(w, http.StatusInternalServerError, err.Error())
+			return
 		}
-	case "confirm", "answer", "stop", "pause", "resume", "revoke", "deny-models", "allow-models":
-		if want(w, r, http.MethodPost) {
-			a.serveDeed(w, r, p, what)
-		}
+		write(w, http.StatusOK, v)
 	default:
-		say(w, http.StatusNotFound, "there is nothing here")
+		a.serveDeed(w, r, p, what)
 	}
+}
+
+// deeds are what is under /activity/ for a page, and the method that each takes.
+var deeds = map[string]string{
+	"state": http.MethodGet, "picture": http.MethodGet, "audit": http.MethodGet,
+	"confirm": http.MethodPost, "answer": http.MethodPost, "stop": http.MethodPost, "pause": http.MethodPost,
+	"resume": http.MethodPost, "revoke": http.MethodPost, "deny-models": http.MethodPost, "allow-models": http.MethodPost,
+}
+
+// count tells of a refused request by kind.
+func (a *Activity) count(r *http.Request, path, why string) {
+	if a.o.Count == nil {
+		return
+	}
+	what, _, _ := strings.Cut(path, "/")
+	said := r.Method
+	if _, ok := deeds[what]; !ok && what != "session" && what != "" {
+		what, said = "…", said+" "+path
+	}
+	a.o.Count(strings.TrimSuffix("/activity/"+what, "/"), why, said)
 }
 
 // want answers a request with another method, and tells whether it is the right
 // one.
-func want(w http.ResponseWriter, r *http.Request, method string) bool {
+func (a *Activity) want(w http.ResponseWriter, r *http.Request, method, path string) bool {
 	if r.Method == method {
 		return true
 	}
+	a.count(r, path, "that method is not taken")
 	w.Header().Set("Allow", method)
 	say(w, http.StatusMethodNotAllowed, "this takes "+method)
 	return false
@@ -292,7 +307,7 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 }
 
 func (a *Activity) serveSession(w http.ResponseWriter, r *http.Request) {
-	if !want(w, r, http.MethodPost) {
+	if !a.want(w, r, http.MethodPost, "session") {
 		return
 	}
 	var body struct {
@@ -303,8 +318,12 @@ func (a *Activity) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	token, ok := a.exchange(body.Code)
 	if !ok {
+		a.count(r, "session", "its code was used already, too old or none of ours")
 		say(w, http.StatusUnauthorized, "this address was used already, or is older than a minute; open the page again from the tray, or with drawbridge activity")
 		return
+	}
+	if a.o.Opened != nil {
+		a.o.Opened()
 	}
 	write(w, http.StatusOK, map[string]string{"token": token})
 }
@@ -409,6 +428,7 @@ func (a *Activity) serveDeed(w http.ResponseWriter, r *http.Request, p *openPage
 	var refused *refusedError
 	switch {
 	case errors.As(err, &refused):
+		a.count(r, what, refused.text)
 		say(w, http.StatusForbidden, err.Error())
 	case err != nil:
 		say(w, http.StatusConflict, err.Error())
@@ -474,8 +494,8 @@ func pick(n int) int {
 // scopeNames are the answers as the page names them.
 var scopeNames = map[gate.Scope]string{gate.Deny: "deny", gate.Once: "once", gate.ForConn: "connection", gate.For15m: "15m", gate.Always: "always"}
 
-// answer gives a page's answer to a call. A page does not loosen by itself, so
-// its always allows the call once and has the rule asked natively.
+// answer gives a page's answer to a call. A page does not loosen by itself: what
+// would let later calls run unasked is asked natively.
 func (a *Activity) answer(ctx context.Context, p *openPage, d deed) error {
 	a.mu.Lock()
 	may, since := p.answers == answersYes, p.shown[d.ID]
@@ -497,18 +517,7 @@ func (a *Activity) answer(ctx context.Context, p *openPage, d deed) error {
 			if name != d.Answer {
 				continue
 			}
-			answer := gate.Answer{Scope: scope, Reason: strings.ToValidUTF8(d.Reason, "\ufffd"), By: PageName}
-			if scope != gate.Always || pending.Rule == nil {
-				return pending.Answer(answer)
-			}
-			answer.Scope = gate.Once
-			if err := pending.Answer(answer); err != nil {
-				return err
-			}
-			if err := a.o.Agent.OfferRule(ctx, *pending.Rule); err != nil {
-				return fmt.Errorf("the call was allowed once, but %w", err)
-			}
-			return nil
+			return pending.AnswerHere(ctx, gate.Answer{Scope: scope, Reason: strings.ToValidUTF8(d.Reason, "\ufffd"), By: PageName})
 		}
 		return fmt.Errorf("there is no answer %q", d.Answer)
 	}

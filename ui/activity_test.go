@@ -37,6 +37,7 @@ type pageRig struct {
 func (r *pageRig) State() State {
 	s := r.gateAgent.State()
 	s.Models = r.models
+	s.Rules = []Rule{{Key: "abc", Text: "{tool: \"\u202e\", then: allow}"}, {Key: "def", Text: "{tool: \"*\", then: ask}", Fixed: true}}
 	return s
 }
 
@@ -44,18 +45,12 @@ func (r *pageRig) Prompts() []*gate.Pending { return r.gate.List() }
 func (r *pageRig) Calls() []bridge.CallStatus {
 	return []bridge.CallStatus{{ID: "c1", Client: "claude", Tool: "bash", Host: "omp", Running: true}, {ID: "c2", Client: "waits"}}
 }
-func (r *pageRig) Rules() []Rule {
-	return []Rule{{1, "abc", "{tool: \"\u202e\", then: allow}"}, {0, "def", "{tool: \"*\", then: ask}"}}
-}
 func (r *pageRig) Audit() (AuditView, error) {
 	return AuditView{Records: []json.RawMessage{json.RawMessage(`{"seq":1}`)}, Problems: []string{}, OK: true}, nil
 }
 func (r *pageRig) StopCall(id string) bool           { return r.Do("stopcall", id) == nil && id == "c1" }
 func (r *pageRig) AllowModels(context.Context) error { return r.Do(VerbModels, "") }
-func (r *pageRig) OfferRule(ctx context.Context, rule gate.Rule) error {
-	return r.gate.OfferRule(ctx, PageName, rule)
-}
-func (r *pageRig) Revoke(key string) error { return r.Do("revoke", key) }
+func (r *pageRig) Revoke(key string) error           { return r.Do("revoke", key) }
 func (r *pageRig) Confirm(ctx context.Context, choices []string, shown string) (bool, error) {
 	return r.gate.ConfirmPage(ctx, choices, shown)
 }
@@ -263,28 +258,27 @@ func TestPageAnswers(t *testing.T) {
 			t.Error(status, body)
 		}
 		time.Sleep(time.Minute) // the cool-down
-		for name, again := range map[string]bool{"once": false, "15m": true} {
-			v := r.ask(t.Context(), name)
-			synctest.Wait()
-			id := r.state(token).Pending[0].ID
-			if status, _ := r.do(token, "POST", "answer", `{"id":"`+id+`","answer":"`+name+`"}`); status != 403 {
-				t.Errorf("an answer at once: %d", status)
-			}
-			time.Sleep(reflex)
-			r.injected = time.Now()
-			if status, _ := r.do(token, "POST", "answer", `{"id":"`+id+`","answer":"`+name+`"}`); status != 403 {
-				t.Errorf("an answer with our own event: %d", status)
-			}
-			time.Sleep(afterInput)
-			if status, body := r.do(token, "POST", "answer", `{"id":"`+id+`","answer":"`+name+`"}`); status != 200 {
-				t.Error(status, body)
-			}
-			if got := <-v; got.Outcome != gate.Allowed {
-				t.Errorf("%s: %+v", name, got)
-			}
-			if got := r.gate.MayRunUnasked(&gate.Request{Client: name, Conn: "k", Host: "omp", Tool: "bash"}); got != again {
-				t.Errorf("%s: further calls run: %v", name, got)
-			}
+		v = r.ask(t.Context(), "claude")
+		synctest.Wait()
+		id = r.state(token).Pending[0].ID
+		once := `{"id":"` + id + `","answer":"once"}`
+		if status, _ := r.do(token, "POST", "answer", once); status != 403 {
+			t.Errorf("an answer at once: %d", status)
+		}
+		time.Sleep(reflex)
+		r.injected = time.Now()
+		if status, _ := r.do(token, "POST", "answer", once); status != 403 {
+			t.Errorf("an answer with our own event: %d", status)
+		}
+		time.Sleep(afterInput)
+		if status, body := r.do(token, "POST", "answer", once); status != 200 {
+			t.Error(status, body)
+		}
+		if got := <-v; got.Outcome != gate.Allowed {
+			t.Errorf("%+v", got)
+		}
+		if r.gate.MayRunUnasked(&gate.Request{Client: "claude", Conn: "k", Host: "omp", Tool: "bash"}) {
+			t.Error("further calls run after an answer for one")
 		}
 		// Another page is not this one.
 		if s := r.state(r.open()); s.Answers != "no" {
@@ -499,71 +493,80 @@ func TestPageLoosen(t *testing.T) {
 	golden(t, "page/loosen.json", string(b)+"\n")
 }
 
-// TestPageAlways: a page's always runs the call once and has the rule asked
-// natively; nothing is written before the person accepts it there.
-func TestPageAlways(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newPageRig(t)
-		token := r.open()
-		number := r.confirm(token)
-		if err := r.native.last().Answer(gate.Answer{Scope: gate.Once, Choice: number, By: "desk"}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		for i, tt := range []struct {
+// TestPageLasting: of a page's answers that cover later calls the yes to this call
+// counts, and the rest is asked natively; nothing lasts before the person accepts
+// it there.
+func TestPageLasting(t *testing.T) {
+	for _, scope := range []struct{ name, asked string }{
+		{"connection", `client "claude" may run "bash" of host "omp" unasked while its connection lives`},
+		{"15m", `client "claude" may run "bash" of host "omp" unasked for 15 minutes`},
+		{"always", `new rule in the rules file: {tool: "bash", client: "claude", host: "omp", then: allow}`},
+	} {
+		for _, tt := range []struct {
 			name   string
 			answer gate.Answer
 			status int
 			want   string // of the page's answer
 		}{
-			{"refused", gate.Answer{Reason: "too much"}, 409, "the call was allowed once, but the rule was not written: a person said no: too much"},
+			{"refused", gate.Answer{Reason: "too much"}, 409, "the call was allowed once, and nothing beyond it: a person said no: too much"},
 			{"accepted", gate.Answer{Scope: gate.Once}, 200, "{}"},
 		} {
-			v := r.ask(t.Context(), "claude")
-			synctest.Wait()
-			id := r.state(token).Pending[0].ID
-			time.Sleep(time.Minute) // for reading, and for the cool-down
-			type reply struct {
-				status int
-				body   string
-			}
-			replied := make(chan reply, 1)
-			go func() {
-				status, body := r.do(token, "POST", "answer", `{"id":"`+id+`","answer":"always"}`)
-				replied <- reply{status, body}
-			}()
-			synctest.Wait()
-			if got := <-v; got.Outcome != gate.Allowed {
-				t.Fatalf("%s: the call: %+v", tt.name, got)
-			}
-			p := r.native.last()
-			if p.Kind != gate.AskLoosen || p.Request.Client != PageName ||
-				p.Items[0].Text != `new rule in the rules file: {tool: "bash", client: "claude", host: "omp", then: allow}` {
-				t.Fatalf("%s: asked natively: %+v", tt.name, p)
-			}
-			// The page shows that question and cannot answer it.
-			s := r.state(token)
-			time.Sleep(time.Second)
-			if status, _ := r.do(token, "POST", "answer", `{"id":"`+p.ID+`","answer":"once"}`); len(s.Pending) != 1 || !s.Pending[0].Native || status != 403 {
-				t.Errorf("%s: %d, %+v", tt.name, status, s.Pending)
-			}
-			if n := len(r.gate.Rules()); n != 0 {
-				t.Errorf("%s: %d rules before the person accepted any", tt.name, n)
-			}
-			tt.answer.By = "desk"
-			if err := p.Answer(tt.answer); err != nil {
-				t.Fatal(err)
-			}
-			if got := <-replied; got.status != tt.status || !strings.Contains(got.body, tt.want) {
-				t.Errorf("%s: %+v", tt.name, got)
-			}
-			if n := len(r.gate.Rules()); n != i {
-				t.Errorf("%s: %d rules", tt.name, n)
-			}
-			unasked := r.gate.MayRunUnasked(&gate.Request{Client: "claude", Conn: "k", Host: "omp", Tool: "bash"})
-			if unasked != (tt.status == 200) {
-				t.Errorf("%s: further calls run unasked: %v", tt.name, unasked)
-			}
+			t.Run(scope.name+" "+tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newPageRig(t)
+					defer r.gate.Close()
+					token := r.open()
+					number := r.confirm(token)
+					if err := r.native.last().Answer(gate.Answer{Scope: gate.Once, Choice: number, By: "desk"}); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					v := r.ask(t.Context(), "claude")
+					synctest.Wait()
+					id := r.state(token).Pending[0].ID
+					time.Sleep(time.Minute) // for reading
+					type reply struct {
+						status int
+						body   string
+					}
+					replied := make(chan reply, 1)
+					go func() {
+						status, body := r.do(token, "POST", "answer", `{"id":"`+id+`","answer":"`+scope.name+`"}`)
+						replied <- reply{status, body}
+					}()
+					synctest.Wait()
+					if got := <-v; got.Outcome != gate.Allowed {
+						t.Fatalf("the call: %+v", got)
+					}
+					p := r.native.last()
+					if p.Kind != gate.AskLoosen || p.Request.Client != PageName || p.Items[0].Text != scope.asked {
+						t.Fatalf("asked natively: %+v", p)
+					}
+					// The page shows that question and cannot answer it.
+					s := r.state(token)
+					time.Sleep(time.Second)
+					if status, _ := r.do(token, "POST", "answer", `{"id":"`+p.ID+`","answer":"once"}`); len(s.Pending) != 1 || !s.Pending[0].Native || status != 403 {
+						t.Errorf("%d, %+v", status, s.Pending)
+					}
+					again := &gate.Request{Client: "claude", Conn: "k", Host: "omp", Tool: "bash"}
+					if r.gate.MayRunUnasked(again) || len(r.gate.Rules())+len(r.gate.Grants()) > 0 {
+						t.Error("something lasts before the person accepted it")
+					}
+					tt.answer.By = "desk"
+					if err := p.Answer(tt.answer); err != nil {
+						t.Fatal(err)
+					}
+					if got := <-replied; got.status != tt.status || !strings.Contains(got.body, tt.want) {
+						t.Errorf("%+v", got)
+					}
+					if got := r.gate.MayRunUnasked(again); got != (tt.status == 200) {
+						t.Errorf("further calls run unasked: %v", got)
+					}
+					if n := len(r.gate.Rules()) + len(r.gate.Grants()); (n == 1) != (tt.status == 200) {
+						t.Errorf("%d things are remembered", n)
+					}
+				})
+			})
 		}
-	})
+	}
 }

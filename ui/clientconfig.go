@@ -1,10 +1,12 @@
 package ui
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
+
+	"drawbridge/ui/clientfile"
 )
 
 // ClientKind is a program that speaks MCP and has a configuration of its own
@@ -13,20 +15,39 @@ type ClientKind struct {
 	Name  string // as in client config --for
 	Title string
 	Where string // where the text belongs
-	text  func(ClientConfig) string
+	// File is the file in which the entry is kept: in the home directory where it
+	// begins with ~/, else in the current one.
+	File   string
+	Format clientfile.Format
+	path   []string
+	fields func(ClientConfig) clientfile.Fields
 }
 
 // ClientKinds are the programs that we know the form of.
 var ClientKinds = []ClientKind{
-	{"claude-code", "Claude Code", "a shell: it adds the server for this project", claudeCode},
-	{"claude-desktop", "Claude Desktop", "claude_desktop_config.json (Settings, Developer, Edit Config)", mcpServers},
-	{"codex", "Codex CLI", "~/.codex/config.toml", codex},
-	{"gemini", "Gemini CLI", "~/.gemini/settings.json", mcpServers},
-	{"vscode", "VS Code", ".vscode/mcp.json", vscode},
-	{"cursor", "Cursor", "~/.cursor/mcp.json", mcpServers},
-	{"pi", "pi", "~/.pi/agent/mcp.json", mcpServers},
-	{"omp", "omp", ".omp/mcp.json", mcpServers},
-	{"goose", "goose", "~/.config/goose/config.yaml", goose},
+	{"claude-code", "Claude Code", "a shell: it adds the server for this project", "~/.claude.json", clientfile.JSON, servers, websocketOrStdio},
+	{"claude-desktop", "Claude Desktop", "claude_desktop_config.json (Settings, Developer, Edit Config)", claudeDesktop(), clientfile.JSON, servers, stdio},
+	{"codex", "Codex CLI", "~/.codex/config.toml", "~/.codex/config.toml", clientfile.TOML, []string{"mcp_servers", entryName}, codex},
+	{"gemini", "Gemini CLI", "~/.gemini/settings.json", "~/.gemini/settings.json", clientfile.JSON, servers, stdio},
+	{"vscode", "VS Code", ".vscode/mcp.json", ".vscode/mcp.json", clientfile.JSON, []string{"servers", entryName}, typedStdio},
+	{"cursor", "Cursor", "~/.cursor/mcp.json", "~/.cursor/mcp.json", clientfile.JSON, servers, stdio},
+	{"pi", "pi", "~/.pi/agent/mcp.json", "~/.pi/agent/mcp.json", clientfile.JSON, servers, stdio},
+	{"omp", "omp", ".omp/mcp.json", ".omp/mcp.json", clientfile.JSON, servers, stdio},
+	{"goose", "goose", "~/.config/goose/config.yaml", "~/.config/goose/config.yaml", clientfile.YAML, []string{"extensions", entryName}, goose},
+}
+
+// entryName is what we are called in other programs' configuration.
+const entryName = "drawbridge"
+
+var servers = []string{"mcpServers", entryName}
+
+// claudeDesktop is where that program keeps its configuration.
+func claudeDesktop() string {
+	const name = "/Claude/claude_desktop_config.json"
+	if runtime.GOOS == "darwin" {
+		return "~/Library/Application Support" + name
+	}
+	return "~/.config" + name
 }
 
 // ClientConfig is what a client must know to reach us: it starts Command, our
@@ -44,102 +65,87 @@ type ClientConfig struct {
 // TokenEnv is where our stdio end looks for a token.
 const TokenEnv = "DRAWBRIDGE_TOKEN"
 
-// Text is the configuration in the form of a kind of client.
-func (c ClientConfig) Text(kind string) (text, where string, err error) {
+// Kind finds a kind of client by its name.
+func Kind(name string) (ClientKind, error) {
 	var names []string
 	for _, k := range ClientKinds {
-		if k.Name == kind {
-			return k.text(c), k.Where, nil
+		if k.Name == name {
+			return k, nil
 		}
 		names = append(names, k.Name)
 	}
-	return "", "", fmt.Errorf("there is no kind of client %q: one of %s", kind, strings.Join(names, ", "))
+	return ClientKind{}, fmt.Errorf("there is no kind of client %q: one of %s", name, strings.Join(names, ", "))
 }
 
-// server is the entry that most clients share.
-type server struct {
-	Type    string            `json:"type,omitempty"`
-	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-	URL     string            `json:"url,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"`
-}
-
-func (c ClientConfig) stdio(kind string) server {
-	s := server{Type: kind, Command: c.Command, Args: c.Args}
-	if c.Token != "" {
-		s.Env = map[string]string{TokenEnv: c.Token}
+// Text is the configuration in the form of this kind of client.
+func (k ClientKind) Text(c ClientConfig) string {
+	if k.Name == "claude-code" { // its own command is the way that it recommends
+		return "claude mcp add-json " + entryName + " " + shellQuote(clientfile.Line(k.fields(c))) + "\n"
 	}
-	return s
-}
-
-func mcpServers(c ClientConfig) string {
-	return indented(map[string]any{"mcpServers": map[string]any{"drawbridge": c.stdio("")}})
-}
-
-func vscode(c ClientConfig) string {
-	return indented(map[string]any{"servers": map[string]any{"drawbridge": c.stdio("stdio")}})
-}
-
-// claudeCode takes the websocket, which only this client speaks, when there is a
-// token to send.
-func claudeCode(c ClientConfig) string {
-	s := c.stdio("stdio")
-	if c.URL != "" && c.Token != "" {
-		s = server{Type: "ws", URL: c.URL, Headers: map[string]string{"Authorization": "Bearer " + c.Token}}
-	}
-	return "claude mcp add-json drawbridge " + shellQuote(strings.TrimSpace(compact(s))) + "\n"
-}
-
-func codex(c ClientConfig) string {
-	var b strings.Builder
-	b.WriteString("[mcp_servers.drawbridge]\n")
-	fmt.Fprintf(&b, "command = %s\n", quoted(c.Command))
-	list := make([]string, len(c.Args))
-	for i, a := range c.Args {
-		list[i] = quoted(a)
-	}
-	fmt.Fprintf(&b, "args = [%s]\n", strings.Join(list, ", "))
-	// A person decides about calls, and that takes longer than the 60 s that
-	// this client waits by itself.
-	b.WriteString("tool_timeout_sec = 180\n")
-	if c.Token != "" {
-		fmt.Fprintf(&b, "\n[mcp_servers.drawbridge.env]\n%s = %s\n", TokenEnv, quoted(c.Token))
-	}
-	return b.String()
-}
-
-func goose(c ClientConfig) string {
-	var b strings.Builder
-	b.WriteString("extensions:\n  drawbridge:\n    name: drawbridge\n    type: stdio\n    enabled: true\n    timeout: 180\n")
-	fmt.Fprintf(&b, "    cmd: %s\n    args:\n", quoted(c.Command))
-	for _, a := range c.Args {
-		fmt.Fprintf(&b, "      - %s\n", quoted(a))
-	}
-	if c.Token != "" {
-		fmt.Fprintf(&b, "    envs:\n      %s: %s\n", TokenEnv, quoted(c.Token))
-	}
-	return b.String()
-}
-
-func indented(v any) string { return encoded(v, "  ") }
-
-func compact(v any) string { return encoded(v, "") }
-
-func encoded(v any, indent string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil { // maps and strings always encode
+	text, err := k.Merge(c, nil)
+	if err != nil { // there is nothing to go wrong with
 		panic(err)
 	}
-	return b.String()
+	return string(text)
 }
 
-// quoted is a JSON string, which TOML and YAML read too.
-func quoted(s string) string { return strings.TrimSpace(compact(s)) }
+// Merge puts the entry into the content of the client's file.
+func (k ClientKind) Merge(c ClientConfig, old []byte) ([]byte, error) {
+	return clientfile.Merge(k.Format, old, clientfile.Entry{Path: k.path, Fields: k.fields(c), Not: instead(k.fields(c))})
+}
+
+// instead are the fields of the other ways to reach a server, and a token's that
+// is not needed any more.
+func instead(fields clientfile.Fields) []string {
+	not := []string{"type", "command", "cmd", "args", "url", "uri", "httpUrl", "serverUrl", "headers", "bearer_token_env_var"}
+	for _, f := range fields {
+		not = slices.DeleteFunc(not, func(n string) bool { return n == f.Name })
+	}
+	return not
+}
+
+// command is how a client starts our stdio end. env names the field for the
+// environment.
+func (c ClientConfig) command(command, env string) clientfile.Fields {
+	token := clientfile.Field{Name: TokenEnv, Value: clientfile.Absent{}}
+	if c.Token != "" {
+		token.Value = c.Token
+	}
+	return clientfile.Fields{{Name: command, Value: c.Command}, {Name: "args", Value: c.Args}, {Name: env, Value: clientfile.Fields{token}}}
+}
+
+func stdio(c ClientConfig) clientfile.Fields { return c.command("command", "env") }
+
+func typedStdio(c ClientConfig) clientfile.Fields {
+	return append(clientfile.Fields{{Name: "type", Value: "stdio"}}, stdio(c)...)
+}
+
+// websocketOrStdio takes the websocket, which only Claude Code speaks, when there
+// is a token to send.
+func websocketOrStdio(c ClientConfig) clientfile.Fields {
+	if c.URL == "" || c.Token == "" {
+		return typedStdio(c)
+	}
+	return clientfile.Fields{{Name: "type", Value: "ws"}, {Name: "url", Value: c.URL},
+		{Name: "headers", Value: clientfile.Fields{{Name: "Authorization", Value: "Bearer " + c.Token}}},
+		{Name: "env", Value: clientfile.Fields{{Name: TokenEnv, Value: clientfile.Absent{}}}}}
+}
+
+// patience is how many seconds a client shall wait for a call, where it can be
+// told: a person decides about calls, and that takes longer than the 60 s that
+// clients wait by themselves.
+const patience = 180
+
+func codex(c ClientConfig) clientfile.Fields {
+	f := c.command("command", "env")
+	return slices.Insert(f, 2, clientfile.Field{Name: "tool_timeout_sec", Value: patience, Keep: true})
+}
+
+func goose(c ClientConfig) clientfile.Fields {
+	return append(clientfile.Fields{
+		{Name: "name", Value: entryName}, {Name: "type", Value: "stdio"}, {Name: "enabled", Value: true, Keep: true}, {Name: "timeout", Value: patience, Keep: true},
+	}, c.command("cmd", "envs")...)
+}
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 

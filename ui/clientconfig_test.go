@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,10 +18,7 @@ func TestClientConfig(t *testing.T) {
 		"editor":  {Command: "/usr/bin/drawbridge", Args: ConnectArgs("editor", "/home/p/it's"), URL: "ws://127.0.0.1:7317/mcp", Token: "TOKEN"},
 	} {
 		for _, k := range ClientKinds {
-			text, where, err := c.Text(k.Name)
-			if err != nil || where == "" {
-				t.Fatal(err)
-			}
+			text := k.Text(c)
 			golden(t, "clients/"+k.Name+"-"+name+".txt", text)
 			if strings.Contains(text, "TOKEN") != (c.Token != "") {
 				t.Errorf("%s: %s", k.Name, text)
@@ -44,7 +42,33 @@ func TestClientConfig(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := (ClientConfig{}).Text("emacs"); err == nil || !strings.Contains(err.Error(), "claude-code, claude-desktop, codex") {
+	if _, err := Kind("emacs"); err == nil || !strings.Contains(err.Error(), "claude-code, claude-desktop, codex") {
 		t.Error(err)
+	}
+}
+
+// TestClientMerge: the entry is put into a file that is there already, of every
+// kind of client, and all else in it stays.
+func TestClientMerge(t *testing.T) {
+	c := ClientConfig{Command: "/usr/bin/drawbridge", Args: ConnectArgs("editor", ""), URL: "ws://127.0.0.1:7317/mcp", Token: "TOKEN"}
+	for _, k := range ClientKinds {
+		old, err := os.ReadFile("testdata/clients/merge/" + k.Name + ".before")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := k.Merge(c, old)
+		if err != nil {
+			t.Errorf("%s: %v", k.Name, err)
+			continue
+		}
+		golden(t, "clients/merge/"+k.Name+".after", string(got))
+		if again, err := k.Merge(c, got); err != nil || string(again) != string(got) {
+			t.Errorf("%s: merged again, %v:\n%s", k.Name, err, again)
+		}
+		// As the default client, which needs no token, none is left.
+		c := ClientConfig{Command: c.Command, Args: ConnectArgs("", "")}
+		if plain, err := k.Merge(c, got); err != nil || strings.Contains(string(plain), "TOKEN") || !strings.Contains(string(plain), "/usr/bin/drawbridge") {
+			t.Errorf("%s: without a token, %v:\n%s", k.Name, err, plain)
+		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // Icon is one picture of the status item. They differ in shape, not only in
 // colour: a bridge that is down, one with something on it, one that is half up
-// before a person, one that is closed, one that is broken.
+// before a person, one that is closed, one that is broken, one with a sign that
+// lets nothing pass.
 type Icon uint8
 
 // The icons.
@@ -20,13 +21,14 @@ const (
 	IconWaiting
 	IconPaused
 	IconProblem
+	IconDenied
 )
 
 // Icons lists them all.
-var Icons = []Icon{IconReady, IconWorking, IconWaiting, IconPaused, IconProblem}
+var Icons = []Icon{IconReady, IconWorking, IconWaiting, IconPaused, IconProblem, IconDenied}
 
 func (i Icon) String() string {
-	return [...]string{"ready", "working", "waiting", "paused", "problem"}[i]
+	return [...]string{"ready", "working", "waiting", "paused", "problem", "denied"}[i]
 }
 
 // Form is what an icon is drawn for.
@@ -59,6 +61,10 @@ func line(x0, y0, x1, y1, width float64) shape {
 	}
 }
 
+func ring(cx, cy, r, width float64) shape {
+	return func(x, y float64) float64 { return math.Abs(math.Hypot(x-cx, y-cy)-r) - width/2 }
+}
+
 func disc(cx, cy, r float64) shape {
 	return func(x, y float64) float64 { return math.Hypot(x-cx, y-cy) - r }
 }
@@ -80,6 +86,9 @@ func (i Icon) shapes() (bridge, mark []shape) {
 	case IconProblem:
 		bridge = append(bridge, line(4, 16, 8.5, 19.5, 2.4), line(20, 16, 15.5, 19.5, 2.4))
 		mark = []shape{line(9, 6, 15, 13, 2.4), line(15, 6, 9, 13, 2.4)}
+	case IconDenied:
+		bridge = append(bridge, line(4, 19, 20, 19, 2.4))
+		mark = []shape{ring(12, 10, 5, 2), line(8.8, 6.8, 15.2, 13.2, 2)}
 	}
 	return bridge, mark
 }

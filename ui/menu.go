@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/tally"
 )
 
 // Verb is what a click on an item asks for.
@@ -23,6 +24,8 @@ const (
 	VerbActivity Verb = "activity"  // open the page
 	VerbCopy     Verb = "copy"      // the configuration for Action.Arg, a kind of client
 	VerbDoctor   Verb = "doctor"
+	VerbRevoke   Verb = "revoke" // the Rule whose Key is Action.Arg
+	VerbLogin    Verb = "login"  // start at login, if Action.Arg is "on"
 	VerbQuit     Verb = "quit"
 )
 
@@ -41,6 +44,7 @@ type Item struct {
 	Key      string
 	Label    string
 	Disabled bool
+	Checked  bool // with a mark before it
 	Action   Action
 	Sub      []Item
 }
@@ -54,6 +58,8 @@ type Section struct {
 	// Sticky items keep their places while they live, so that what is under the
 	// person's pointer does not change.
 	Sticky bool
+	// Check makes its items check items.
+	Check bool
 	// Line is a separator before the section.
 	Line  bool
 	Items []Item
@@ -89,10 +95,13 @@ func BuildMenu(s State) Menu {
 		{Name: "clients", Line: true, Room: 1, SubRoom: mostListed + 1, Items: []Item{clients(s.Clients)}},
 		{Name: "hosts", Room: 1, SubRoom: mostListed + 1, Items: hosts(s.Hosts)},
 		{Name: "models", Room: 1, SubRoom: mostListed + 4, Items: []Item{models(&s.Models)}},
+		{Name: "rules", Room: 1, SubRoom: mostListed + 1, Items: rules(s.Rules)},
 		{Name: "warnings", Room: 1, SubRoom: mostListed + 1, Items: warnings(s.Warnings)},
+		{Name: "refused", Room: 1, SubRoom: mostListed + 1, Items: refused(s.refused())},
 		{Name: "open", Line: true, Room: 1, Items: []Item{{Key: "activity", Label: "Open activity", Action: Action{Verb: VerbActivity}}}},
 		{Name: "copy", Room: 1, SubRoom: len(ClientKinds), Items: []Item{copies()}},
 		{Name: "doctor", Room: 1, Items: []Item{{Key: "doctor", Label: "Run doctor", Action: Action{Verb: VerbDoctor}}}},
+		{Name: "login", Room: 1, Check: true, Items: login(s.Login)},
 		{Name: "quit", Line: true, Room: 2, Items: []Item{
 			{Key: "version", Label: "Drawbridge " + s.Version, Disabled: true},
 			{Key: "quit", Label: "Quit", Action: Action{Verb: VerbQuit}},
@@ -269,6 +278,28 @@ func (h ModelHost) String() string {
 	return name(h.Name) + ": may call its model"
 }
 
+// rules lists what is remembered. A click on one revokes it.
+func rules(all []Rule) []Item {
+	if len(all) == 0 {
+		return nil
+	}
+	it := Item{Key: "rules", Label: fmt.Sprintf("Rules and permissions (%d)", len(all))}
+	for _, r := range all {
+		sub := Item{Key: r.Key, Label: Escape(r.Text, 120)}
+		if l := r.lasts(); l != "" {
+			sub.Label += ", " + l
+		}
+		if r.Fixed {
+			sub.Disabled = true
+		} else {
+			sub.Label, sub.Action = "Revoke: "+sub.Label, Action{Verb: VerbRevoke, Arg: r.Key}
+		}
+		it.Sub = append(it.Sub, sub)
+	}
+	it.Sub = capped(it.Sub)
+	return []Item{it}
+}
+
 func warnings(all []string) []Item {
 	if len(all) == 0 {
 		return nil
@@ -278,6 +309,30 @@ func warnings(all []string) []Item {
 		it.Sub = append(it.Sub, Item{Key: fmt.Sprint(i), Label: Escape(w, 120), Disabled: true})
 	}
 	it.Sub = capped(it.Sub)
+	return []Item{it}
+}
+
+// refused lists what programs asked and did not get.
+func refused(all []tally.Kind) []Item {
+	if len(all) == 0 {
+		return nil
+	}
+	it := Item{Key: "refused", Label: fmt.Sprintf("Refused requests (%d)", tally.Total(all))}
+	for i, k := range all {
+		it.Sub = append(it.Sub, Item{Key: fmt.Sprint(i), Label: request(k), Disabled: true})
+	}
+	it.Sub = capped(it.Sub)
+	return []Item{it}
+}
+
+func login(l Login) []Item {
+	if !l.Known {
+		return nil
+	}
+	it := Item{Key: "login", Label: "Start at login", Checked: l.On, Action: Action{Verb: VerbLogin, Arg: "on"}}
+	if l.On {
+		it.Action.Arg = "off"
+	}
 	return []Item{it}
 }
 

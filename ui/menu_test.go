@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/tally"
 )
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -62,8 +63,17 @@ func states() map[string]State {
 			Hosts: []ModelHost{{"claude-code", true}, {"o\u202emp", false}, {"pi", true}}}},
 		"models-late": {Version: "1.2.3", Models: Models{By: "the tray, allowed by the person at the tray",
 			Hosts: []ModelHost{{"omp", true}, {"pi", false}}}},
-		"page":  {Version: "1.2.3", Pending: []Prompt{{ID: "a-5", Kind: gate.AskPage, Choices: []string{"17", "42", "80"}, Left: time.Minute}}},
-		"many":  many,
+		"page": {Version: "1.2.3", Pending: []Prompt{{ID: "a-5", Kind: gate.AskPage, Choices: []string{"17", "42", "80"}, Left: time.Minute}}},
+		"many": many,
+		"rules": {Version: "1.2.3", Login: Login{Known: true, On: true}, Rules: []Rule{
+			{Key: "g-1", Text: `client "claude" may run "bash" of host "omp"`, Until: noon.Add(15 * time.Minute), Left: 14*time.Minute + time.Second},
+			{Key: "g-2", Text: `client "claude" may run "_x\u202e" of host "omp"`, Lasts: "while its connection lives"},
+			{Key: "abc", Text: `{tool: "bash", then: deny}`},
+			{Key: "def", Text: `{tool: "*", then: ask}`, Fixed: true}}},
+		"refused": {Version: "1.2.3", Login: Login{Known: true}, Requests: []tally.Kind{
+			{What: "/activity/answer", Said: "POST", Why: "this page may not answer", Count: 3, Last: noon},
+			{What: "status on the control socket", Count: 9, Last: noon},
+			{What: "another verb on the control socket", Why: "there is no such verb", Said: "appro\u202eve", Count: 1, Last: noon}}},
 		"nasty": {Version: "1.2.3", Pending: []Prompt{call("a-6", "evil\u202e\n", "_rm\x1b[2J", `{"`+strings.Repeat("k", 300)+`":"\u202ehidden\u0007","b":[1,2,3,4,5,6,7,8,9,10,11,12]}`, true, "")}},
 	}
 }
@@ -93,6 +103,9 @@ func render(m Menu) string {
 
 func renderItem(b *strings.Builder, it Item, indent string) {
 	b.WriteString(indent + it.Label)
+	if it.Checked {
+		b.WriteString("  ✓")
+	}
 	if it.Disabled {
 		b.WriteString("  (off)")
 	}

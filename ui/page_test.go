@@ -40,14 +40,16 @@ func TestPageInBrowser(t *testing.T) {
 	}
 	asked, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	var verdicts []<-chan gate.Verdict
 	for i, client := range []string{nasty, strings.Repeat("w", 200)} { // in this order
-		r.ask(asked, client)
+		verdicts = append(verdicts, r.ask(asked, client))
 		for len(r.gate.List()) <= i {
 			time.Sleep(time.Millisecond)
 		}
 	}
 
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.Env("HOME="+t.TempDir()))
+	home := t.TempDir()
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute), chromedp.Env("HOME="+home, "TMPDIR="+home))
 	ctx, end := chromedp.NewExecAllocator(t.Context(), opts...)
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
@@ -55,7 +57,7 @@ func TestPageInBrowser(t *testing.T) {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // starts it
 		t.Fatal(err)
 	}
-	ctx, end = context.WithTimeout(ctx, 2*time.Minute)
+	ctx, end = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(end)
 	do := func(actions ...chromedp.Action[chromedp.Void]) {
 		t.Helper()
@@ -110,6 +112,65 @@ func TestPageInBrowser(t *testing.T) {
 	do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`#number`))
 	if n := evaluate(`document.querySelector('#number').textContent`); len(n) != 2 {
 		t.Errorf("number %q", n)
+	}
+	// The person picks the number natively; then a verdict is given by the keyboard
+	// alone, from the top of the page: each stop shows that it has the focus.
+	confirm := r.native.last()
+	if err := confirm.Answer(gate.Answer{Scope: gate.Once, Choice: evaluate(`document.querySelector('#number').textContent`), By: "desk"}); err != nil {
+		t.Fatal(err)
+	}
+	do(chromedp.WaitVisible(chromedp.Search(`//button[.="Allow once" and not(@disabled)]`)), chromedp.Evaluate[chromedp.Void](`document.querySelector('h1').tabIndex = -1; document.querySelector('h1').focus();`))
+	const where = `(() => { const e = document.activeElement; return e.tagName + ' ' + (e.placeholder || e.textContent) + (getComputedStyle(e).outlineStyle === 'solid' ? '' : ', which does not show'); })()`
+	var stops []string
+	tab := func(until string) {
+		t.Helper()
+		for range 20 {
+			do(chromedp.KeyEvent(kb.Tab))
+			at := evaluate(where)
+			stops = append(stops, at)
+			if at == until {
+				return
+			}
+		}
+		t.Fatalf("the keyboard comes by %q, and to no %q", stops, until)
+	}
+	tab("BUTTON Allow once")
+	if want := []string{"BUTTON Stop now", "BUTTON Pause everything", "PRE {}", "BUTTON Deny", "BUTTON Allow once"}; !slices.Equal(stops, want) {
+		t.Errorf("the keyboard comes by %q, want %q", stops, want)
+	}
+	time.Sleep(reflex) // to have read it
+	do(chromedp.KeyEvent(kb.Enter))
+	select {
+	case v := <-verdicts[0]:
+		if v.Outcome != gate.Allowed || v.By != "person at the activity page" {
+			t.Errorf("%+v", v)
+		}
+	case <-ctx.Done():
+		t.Fatalf("Enter on the button answered nothing; the page says %q", evaluate(`document.querySelector('#message').textContent`))
+	}
+	// What was answered goes away, and the focus is on no answer to something else.
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](`document.querySelectorAll('#pending article').length === 1`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := evaluate(where); got != "H2 Waiting for you" {
+		t.Errorf("after the verdict the focus is on %q", got)
+	}
+	tab("INPUT Reason for a denial")
+	do(chromedp.KeyEvent("not now"))
+	for range 10 {
+		do(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)))
+		if evaluate(where) == "BUTTON Deny" {
+			break
+		}
+	}
+	do(chromedp.KeyEvent(" "))
+	select {
+	case v := <-verdicts[1]:
+		if v.Outcome != gate.Denied || v.Message != "a person denied this call: not now" {
+			t.Errorf("%+v", v)
+		}
+	case <-ctx.Done():
+		t.Fatalf("Space on the button answered nothing; the focus is on %q", evaluate(where))
 	}
 	// The model switch.
 	if got := evaluate(`document.querySelector('#models').textContent`); !strings.Contains(got, "Models: allowed") || !strings.Contains(got, nasty+": may call its model") {

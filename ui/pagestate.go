@@ -22,8 +22,10 @@ type pageState struct {
 	Finished []pageFinished `json:"finished"`
 	Clients  []string       `json:"clients"`
 	Hosts    []string       `json:"hosts"`
-	Rules    []Rule         `json:"rules"`
+	Rules    []pageRule     `json:"rules"`
 	Warnings []string       `json:"warnings"`
+	Refused  []string       `json:"refused"` // requests of programs, by kind
+	Asked    []string       `json:"asked"`   // and those that were not refused
 	Models   pageModels     `json:"models"`
 }
 
@@ -34,6 +36,15 @@ type pageModels struct {
 	Denied  bool     `json:"denied"`  // as asked
 	Warning string   `json:"warning"` // empty: no host goes its own way
 	Hosts   []string `json:"hosts"`
+}
+
+// pageRule is something that is remembered.
+type pageRule struct {
+	Key   string `json:"key"`
+	Text  string `json:"text"`
+	Lasts string `json:"lasts"`
+	Until int64  `json:"until"` // 0: it does not end by itself at a known time
+	Fixed bool   `json:"fixed"` // it cannot be revoked from here
 }
 
 type pagePrompt struct {
@@ -74,7 +85,7 @@ func newPageState(s *State, a PageAgent, h *History, now time.Time) *pageState {
 	v := &pageState{
 		Version: s.Version, Status: status, Icon: icon.String(), Paused: s.Paused,
 		Pending: []pagePrompt{}, Running: []pageCall{}, Finished: []pageFinished{},
-		Clients: []string{}, Hosts: []string{}, Rules: []Rule{}, Warnings: []string{},
+		Clients: []string{}, Hosts: []string{}, Rules: []pageRule{}, Warnings: []string{}, Refused: []string{}, Asked: []string{},
 		Models: pageModels{s.Models.String(), name(s.Models.By), s.Models.Denied, s.Models.warning(), []string{}},
 	}
 	for _, h := range s.Models.Hosts {
@@ -107,9 +118,21 @@ func newPageState(s *State, a PageAgent, h *History, now time.Time) *pageState {
 			v.Hosts = append(v.Hosts, sub.Label)
 		}
 	}
-	for _, r := range a.Rules() {
-		r.Text = Escape(r.Text, longest)
-		v.Rules = append(v.Rules, r)
+	for _, r := range s.Rules {
+		x := pageRule{Key: r.Key, Text: Escape(r.Text, longest), Fixed: r.Fixed}
+		if r.Until.IsZero() {
+			x.Lasts = r.lasts()
+		} else {
+			x.Until = r.Until.UnixMilli()
+		}
+		v.Rules = append(v.Rules, x)
+	}
+	for _, k := range s.Requests {
+		if k.Why != "" {
+			v.Refused = append(v.Refused, request(k))
+		} else {
+			v.Asked = append(v.Asked, request(k))
+		}
 	}
 	for _, w := range s.Warnings {
 		v.Warnings = append(v.Warnings, Escape(w, longest))
@@ -157,16 +180,20 @@ func newPagePrompt(p *gate.Pending, now time.Time) pagePrompt {
 	return v
 }
 
+// askElsewhere begins the answers of which the page gives only the yes to this
+// call; the rest is asked natively.
+const askElsewhere = "Allow once, then ask for "
+
 func pageLabel(p *Prompt, s gate.Scope) string {
 	switch s {
 	case gate.Once:
 		return "Allow once"
 	case gate.ForConn:
-		return "Allow " + name(p.Tool) + " for this connection"
+		return askElsewhere + "this connection"
 	case gate.For15m:
-		return "Allow " + name(p.Tool) + " for 15 minutes"
+		return askElsewhere + "15 minutes"
 	case gate.Always:
-		return "Allow once, and ask on the tray, a notification or the terminal for the rule " + Escape(p.Rule, longest)
+		return askElsewhere + "the rule " + Escape(p.Rule, longest)
 	}
 	return "Deny"
 }

@@ -103,7 +103,7 @@ func (p *place) set(it *Item, now time.Time, changed func(before, after *Item)) 
 		p.since = now
 	}
 	p.item = it
-	if before == nil || it == nil || before.Label != it.Label || before.Disabled != it.Disabled {
+	if before == nil || it == nil || before.Label != it.Label || before.Disabled != it.Disabled || before.Checked != it.Checked {
 		changed(before, it)
 	}
 }

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !standin
 
 package ui
 
@@ -116,7 +116,7 @@ func newDrawer(v View) *drawer {
 		}
 		sec := drawn{places: newPlaces(s.Room, s.SubRoom, s.Sticky), items: make([]drawnItem, s.Room)}
 		for j := range sec.items {
-			it := systray.AddMenuItem("", "")
+			it := addItem(s.Check)
 			it.Hide()
 			sec.items[j].MenuItem = it
 			d.listen(it, drawnAt{i, j, -1})
@@ -131,6 +131,13 @@ func newDrawer(v View) *drawer {
 	}
 	d.show(v)
 	return d
+}
+
+func addItem(check bool) *systray.MenuItem {
+	if check {
+		return systray.AddMenuItemCheckbox("", "", false)
+	}
+	return systray.AddMenuItem("", "")
 }
 
 // listen takes an item's clicks. The library throws away a click for which
@@ -210,6 +217,13 @@ func redraw(it *systray.MenuItem, before, after *Item) {
 			it.Disable()
 		} else {
 			it.Enable()
+		}
+	}
+	if after.Checked != it.Checked() {
+		if after.Checked {
+			it.Check()
+		} else {
+			it.Uncheck()
 		}
 	}
 	if before == nil {

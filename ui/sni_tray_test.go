@@ -1,4 +1,4 @@
-//go:build linux && !race
+//go:build linux && !race && !standin
 
 // The library under the tray has races of its own, so this file is left out of
 // runs with the race detector.
@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"drawbridge/bridge/gate"
+	"drawbridge/internal/dbusmenu"
 )
 
 // watcher is a StatusNotifierWatcher with a host, as a panel has one.
@@ -55,37 +56,6 @@ func startWatcher(t *testing.T) (*watcher, *dbus.Conn) {
 	return w, conn
 }
 
-// panelNode is one item of a menu as it goes over the bus.
-type panelNode struct {
-	ID    int32
-	Props map[string]dbus.Variant
-	Kids  []dbus.Variant
-}
-
-func (n panelNode) kids(t *testing.T) []panelNode {
-	t.Helper()
-	var out []panelNode
-	for _, v := range n.Kids {
-		var k panelNode
-		if err := dbus.Store([]any{v.Value()}, &k); err != nil {
-			t.Fatal(err)
-		}
-		if visible, ok := k.Props["visible"].Value().(bool); ok && !visible {
-			continue
-		}
-		out = append(out, k)
-	}
-	return out
-}
-
-func (n panelNode) label() string {
-	if n.Props["type"].Value() == "separator" {
-		return "----"
-	}
-	s, _ := n.Props["label"].Value().(string)
-	return s
-}
-
 // panel looks at an item over the bus, as xfce4-panel does.
 type panel struct {
 	t    *testing.T
@@ -93,23 +63,28 @@ type panel struct {
 	item string
 }
 
-func (p panel) root() panelNode {
+func (p panel) items() []dbusmenu.Item {
 	p.t.Helper()
-	var rev uint32
-	var n panelNode
-	if err := p.conn.Object(p.item, "/StatusNotifierItem/menu").Call("com.canonical.dbusmenu.GetLayout", 0, int32(0), int32(-1), []string{}).Store(&rev, &n); err != nil {
+	items, err := dbusmenu.Read(p.t.Context(), p.conn, p.item)
+	if err != nil {
 		p.t.Fatal(err)
 	}
-	return n
+	return items
 }
 
 // text is what the menu shows.
 func (p panel) text() string {
 	var b strings.Builder
-	for _, n := range p.root().kids(p.t) {
-		b.WriteString(n.label() + "\n")
-		for _, k := range n.kids(p.t) {
-			b.WriteString("    " + k.label() + "\n")
+	for _, it := range p.items() {
+		if it.Separator {
+			it.Label = "----"
+		}
+		if it.Checked {
+			it.Label += " (checked)"
+		}
+		b.WriteString(it.Label + "\n")
+		for _, sub := range it.Sub {
+			b.WriteString("    " + sub.Label + "\n")
 		}
 	}
 	return b.String()
@@ -118,7 +93,7 @@ func (p panel) text() string {
 // wait waits until the menu has a line.
 func (p panel) wait(line string, there bool) {
 	p.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for strings.Contains(p.text(), line) != there {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("%q is there: %v\n%s", line, !there, p.text())
@@ -130,10 +105,10 @@ func (p panel) wait(line string, there bool) {
 // click clicks the first item of a label.
 func (p panel) click(label string) {
 	p.t.Helper()
-	for _, n := range p.root().kids(p.t) {
-		for _, k := range append([]panelNode{n}, n.kids(p.t)...) {
-			if k.label() == label {
-				if err := p.conn.Object(p.item, "/StatusNotifierItem/menu").Call("com.canonical.dbusmenu.Event", 0, k.ID, "clicked", dbus.MakeVariant(int32(0)), uint32(0)).Err; err != nil {
+	for _, it := range p.items() {
+		for _, k := range append([]dbusmenu.Item{it}, it.Sub...) {
+			if k.Label == label {
+				if err := dbusmenu.Click(p.t.Context(), p.conn, p.item, k.ID); err != nil {
 					p.t.Fatal(err)
 				}
 				return
@@ -148,6 +123,7 @@ func (p panel) click(label string) {
 func TestSNITray(t *testing.T) {
 	startBus(t)
 	a := newGateAgent(gate.Options{})
+	a.login.Known = true
 	hosted := make(chan struct{}, 8)
 	r := NewRenderer(zerolog.Nop(), func() { hosted <- struct{}{} })
 	tray := NewTray(TrayOptions{Renderer: r, Agent: a, Log: zerolog.Nop()})
@@ -199,10 +175,15 @@ func TestSNITray(t *testing.T) {
 	if strings.Contains(p.text(), "Allow") {
 		t.Errorf("answered prompts are left\n%s", p.text())
 	}
+	p.wait("Run doctor\nStart at login\n", true)
+	p.click("Start at login")
+	p.wait("Run doctor\nStart at login (checked)\n", true)
+	p.click("Start at login")
+	p.wait("Run doctor\nStart at login\n", true)
 	p.click("Pause everything")
 	p.click("goose")
-	deadline := time.Now().Add(20 * time.Second)
-	for len(a.deeds()) < 2 && time.Now().Before(deadline) {
+	deadline := time.Now().Add(time.Minute)
+	for len(a.deeds()) < 4 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	cancel()
@@ -212,7 +193,7 @@ func TestSNITray(t *testing.T) {
 	if tray.Ready() {
 		t.Error("ready after its end")
 	}
-	if got := strings.Join(a.deeds(), " "); got != "pause copygoose" {
+	if got := strings.Join(a.deeds(), " "); got != "loginon loginoff pause copygoose" {
 		t.Errorf("done: %s", got)
 	}
 }

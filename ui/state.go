@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/tally"
 )
 
 // State is what the surfaces show: a snapshot.
@@ -19,8 +20,39 @@ type State struct {
 	Clients     []Client
 	Hosts       []Host
 	Models      Models
+	Rules       []Rule            // what is remembered
 	Permissions map[string]string // as in /status
 	Warnings    []string
+	Login       Login
+	Requests    []tally.Kind // the latest first
+}
+
+// Login tells whether the agent starts at login.
+type Login struct {
+	Known bool // it can be told and changed here
+	On    bool
+}
+
+// Rule is something that is remembered: a rule, or what a person allowed for a
+// while. Its text is as the programs gave it; whoever shows it escapes it.
+type Rule struct {
+	Key   string
+	Text  string
+	Fixed bool      // it is the configuration's, and is not revoked from here
+	Lasts string    // how long what is no rule lasts, such as "for its connection"; empty where Until says it
+	Until time.Time // zero: Lasts says it, or it stands until it is revoked
+	Left  time.Duration
+}
+
+// lasts says how long it holds; empty: until it is revoked.
+func (r *Rule) lasts() string {
+	switch {
+	case r.Left > 0:
+		return fmt.Sprintf("%d min left", (r.Left+time.Minute-1)/time.Minute)
+	case r.Fixed:
+		return "from the configuration"
+	}
+	return r.Lasts
 }
 
 // Models is the switch of the hosts' models: what was asked, and what is so. The
@@ -108,12 +140,7 @@ func NewPrompt(p *gate.Pending, now time.Time) Prompt {
 	v := Prompt{ID: p.ID, Kind: p.Kind, Again: p.Again, Choices: p.Choices, Scopes: p.Scopes(), Since: p.Since}
 	if r := p.Request; r != nil {
 		v.Client, v.Tool, v.Host = r.Client, r.Tool, r.Host
-		if p.Kind == gate.AskCall {
-			v.Args = arguments(r.Args)
-		}
-		if r.Extra != nil {
-			v.Args = append(append(v.Args, "and sends along, beside the arguments:"), arguments(r.Extra)...)
-		}
+		v.Args = argumentLines(p, brief)
 	}
 	for _, it := range p.Items {
 		v.Items = append(v.Items, it.Text)
@@ -125,6 +152,18 @@ func NewPrompt(p *gate.Pending, now time.Time) Prompt {
 		v.Left = max(time.Millisecond, p.Deadline.Sub(now))
 	}
 	return v
+}
+
+// argumentLines lays out all that a call carries.
+func argumentLines(p *gate.Pending, most room) []string {
+	var lines []string
+	if p.Kind == gate.AskCall {
+		lines = laidOut(p.Request.Args, most)
+	}
+	if p.Request.Extra != nil {
+		lines = append(append(lines, "and sends along, beside the arguments:"), laidOut(p.Request.Extra, most)...)
+	}
+	return lines
 }
 
 // Offers tells whether an answer makes sense.
@@ -163,7 +202,10 @@ func (s *State) Status() (Icon, string) {
 	case len(s.Working) > 0:
 		return IconWorking, "Working for " + listing(s.Working) + s.modelsDenied()
 	}
-	return IconReady, "Ready" + s.modelsDenied()
+	if s.Models.Denied {
+		return IconDenied, "Ready" + s.modelsDenied()
+	}
+	return IconReady, "Ready"
 }
 
 // modelsDenied is what a state line ends with while models are denied.
@@ -172,6 +214,23 @@ func (s *State) modelsDenied() string {
 		return ", models denied"
 	}
 	return ""
+}
+
+// refused are the requests that were refused, by kind.
+func (s *State) refused() []tally.Kind {
+	return slices.DeleteFunc(slices.Clone(s.Requests), func(k tally.Kind) bool { return k.Why == "" })
+}
+
+// request is a kind of request in one line.
+func request(k tally.Kind) string {
+	text := k.What
+	if k.Said != "" {
+		text += " (" + Escape(k.Said, 40) + ")"
+	}
+	if k.Why != "" {
+		text += ": " + k.Why
+	}
+	return fmt.Sprintf("%s; %s, last at %s", text, plural(k.Count, "time"), k.Last.Format(time.TimeOnly))
 }
 
 // missing names the permissions that are known to be missing.

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -49,6 +50,11 @@ type Renderer interface {
 	// Hosted tells whether a person could see the item right now.
 	Hosted() bool
 	Close()
+}
+
+// Revealer is a Renderer whose item the person can hide.
+type Revealer interface {
+	Reveal() // shows it again
 }
 
 // ErrNoTray tells that a status item has no place here.
@@ -131,10 +137,11 @@ func (t *Tray) Run(ctx context.Context) error {
 	}
 }
 
+// view also tells whether it shows times.
 func (t *Tray) view() (v View, waiting bool) {
 	s := t.o.Agent.State()
 	icon, status := s.Status()
-	return View{Icon: icon, Tooltip: "Drawbridge: " + status, Menu: BuildMenu(s)}, len(s.Pending) > 0
+	return View{Icon: icon, Tooltip: "Drawbridge: " + status, Menu: BuildMenu(s)}, len(s.Pending) > 0 || slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Left > 0 })
 }
 
 func (t *Tray) click(c Click) {

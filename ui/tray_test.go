@@ -21,7 +21,8 @@ import (
 // stood there.
 type fakeRenderer struct {
 	mu     sync.Mutex // guards everything below
-	views  []View
+	view   View       // the last
+	shown  int        // how many there were
 	clicks chan<- Click
 	closed bool
 	refuse error
@@ -33,14 +34,15 @@ func (r *fakeRenderer) Start(v View, clicks chan<- Click) error {
 	if r.refuse != nil {
 		return r.refuse
 	}
-	r.views, r.clicks = []View{v}, clicks
+	r.view, r.shown, r.clicks = v, 1, clicks
 	return nil
 }
 
 func (r *fakeRenderer) Show(v View) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.views = append(r.views, v)
+	r.view = v
+	r.shown++
 }
 
 func (r *fakeRenderer) Hosted() bool { return true }
@@ -51,10 +53,16 @@ func (r *fakeRenderer) Close() {
 	r.closed = true
 }
 
+func (r *fakeRenderer) started() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shown > 0
+}
+
 func (r *fakeRenderer) last() (View, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.views[len(r.views)-1], len(r.views)
+	return r.view, r.shown
 }
 
 // click clicks the item of a label, wherever it is.
@@ -86,6 +94,7 @@ type gateAgent struct {
 	mu    sync.Mutex // guards what follows
 	done  []string
 	told  []string
+	login Login
 }
 
 func newGateAgent(o gate.Options) *gateAgent {
@@ -102,6 +111,9 @@ func (a *gateAgent) State() State {
 		s.Pending = append(s.Pending, NewPrompt(p, now))
 	}
 	s.PausedBy, s.Paused = a.gate.Paused()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s.Login = a.login
 	return s
 }
 
@@ -120,7 +132,11 @@ func (a *gateAgent) Do(v Verb, arg string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done = append(a.done, string(v)+arg)
-	if v == VerbDoctor {
+	switch v {
+	case VerbLogin:
+		a.login.On = arg == "on"
+		a.pulse.Touch()
+	case VerbDoctor:
 		return errors.New("no doctor here")
 	}
 	return nil

@@ -5,12 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
-	"image/draw"
 	"sync"
-
-	"golang.org/x/image/font/basicfont"
-	"golang.org/x/image/math/fixed"
 
 	"drawbridge/capture"
 )
@@ -129,7 +124,7 @@ func differ(a, b []byte) bool {
 }
 
 // preview makes the picture that a person is shown, as PNG: the display as it is
-// now, with each target marked and numbered as the actions are.
+// now, with what each action does marked and numbered as the actions are.
 func (v *view) preview(ctx context.Context) ([]byte, error) {
 	cfg := *v.cfg
 	cfg.Picture.Format = "png"
@@ -139,7 +134,7 @@ func (v *view) preview(ctx context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.geo != nil && sameDisplay(d, v.geo.display) {
+		if v.geo == nil || sameDisplay(d, v.geo.display) {
 			v.mark(f)
 			v.keepNear(f)
 		}
@@ -179,95 +174,4 @@ func (v *view) closeup() []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.near
-}
-
-// mark draws the targets into f.
-func (v *view) mark(f *capture.Frame) {
-	w, _ := v.cfg.Picture.fit(f.Width, f.Height)
-	size := (f.Width + w - 1) / w // keeps the marks readable once scaled down
-	canvas := bgrx{f}
-	for i := range v.batch.actions {
-		targets := v.batch.actions[i].targets()
-		var last image.Point
-		for j, at := range targets {
-			p := v.geo.pixel(at)
-			if j > 0 {
-				canvas.line(last, p, size)
-			}
-			if j == 0 || j == len(targets)-1 {
-				canvas.cross(p, size)
-			}
-			if j == 0 {
-				canvas.label(p.Add(image.Pt(6*size, -6*size)), fmt.Sprint(i), size)
-			}
-			last = p
-		}
-	}
-}
-
-// bgrx draws into a frame, in one colour with a light edge that shows on any
-// ground.
-type bgrx struct{ *capture.Frame }
-
-var (
-	markColor = color.RGBA{R: 0xe0, G: 0x10, B: 0x60, A: 0xff}
-	edgeColor = color.RGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff}
-)
-
-// fill paints r, as far as it lies inside.
-func (c bgrx) fill(r image.Rectangle, k color.RGBA) {
-	r = r.Intersect(image.Rect(0, 0, c.Width, c.Height))
-	for y := r.Min.Y; y < r.Max.Y; y++ {
-		for x := r.Min.X; x < r.Max.X; x++ {
-			copy(c.Pix[y*c.Stride+x*4:], []byte{k.B, k.G, k.R, k.A})
-		}
-	}
-}
-
-func (c bgrx) cross(p image.Point, size int) {
-	for _, pass := range []struct {
-		width int
-		color color.RGBA
-	}{{2 * size, edgeColor}, {size, markColor}} {
-		w, long := pass.width, 10*size
-		c.fill(image.Rect(p.X-long, p.Y-w, p.X+long+1, p.Y+w+1), pass.color)
-		c.fill(image.Rect(p.X-w, p.Y-long, p.X+w+1, p.Y+long+1), pass.color)
-	}
-}
-
-func (c bgrx) line(a, b image.Point, size int) {
-	steps := max(abs(b.X-a.X), abs(b.Y-a.Y), 1)
-	for i := range steps + 1 {
-		p := image.Pt(a.X+(b.X-a.X)*i/steps, a.Y+(b.Y-a.Y)*i/steps)
-		c.fill(image.Rect(p.X-size, p.Y-size, p.X+size+1, p.Y+size+1), markColor)
-	}
-}
-
-func abs(n int) int { return max(n, -n) }
-
-// label writes text with its lower left corner at p, moved inside where needed.
-func (c bgrx) label(p image.Point, text string, size int) {
-	face := basicfont.Face7x13
-	w, h := len(text)*face.Advance*size, face.Height*size
-	p.X = min(max(p.X, 0), max(c.Width-w, 0))
-	p.Y = min(max(p.Y, h), c.Height)
-	c.fill(image.Rect(p.X-size, p.Y-h, p.X+w+size, p.Y), edgeColor)
-	dot := fixed.P(0, face.Ascent)
-	for _, r := range text {
-		at, mask, maskAt, advance, ok := face.Glyph(dot, r)
-		if !ok {
-			continue
-		}
-		glyph := image.NewAlpha(image.Rect(0, 0, at.Dx(), at.Dy()))
-		draw.Draw(glyph, glyph.Bounds(), mask, maskAt, draw.Src)
-		for y := range at.Dy() {
-			for x := range at.Dx() {
-				if glyph.AlphaAt(x, y).A > 0 {
-					q := image.Pt(p.X+(at.Min.X+x)*size, p.Y-h+(at.Min.Y+y)*size)
-					c.fill(image.Rect(q.X, q.Y, q.X+size, q.Y+size), markColor)
-				}
-			}
-		}
-		dot.X += advance
-	}
 }

@@ -29,7 +29,7 @@ func stateDir(t *testing.T, parts ...string) string {
 
 func serve(t *testing.T, dir string, verbs map[string]Handler) *Server {
 	t.Helper()
-	s, err := Listen(dir, verbs, zerolog.Nop())
+	s, err := Listen(dir, verbs, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestCloseEndsRequests(t *testing.T) {
 		close(started)
 		<-ctx.Done()
 		return nil, errors.New("the agent is closing")
-	}}, zerolog.Nop())
+	}}, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func leaveStale(t *testing.T, dir string) {
 func TestListenRefuses(t *testing.T) {
 	dir := stateDir(t)
 	serve(t, dir, verbs)
-	if _, err := Listen(dir, verbs, zerolog.Nop()); !errors.Is(err, ErrInUse) {
+	if _, err := Listen(dir, verbs, nil, zerolog.Nop()); !errors.Is(err, ErrInUse) {
 		t.Errorf("a second server: %v, want ErrInUse", err)
 	}
 
@@ -195,7 +195,7 @@ func TestListenRefuses(t *testing.T) {
 	if err := os.WriteFile(Path(file), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(file, verbs, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := Listen(file, verbs, nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "is no socket") {
 		t.Errorf("a file in the socket's place: %v", err)
 	}
 	if b, _ := os.ReadFile(Path(file)); string(b) != "mine" {
@@ -206,7 +206,7 @@ func TestListenRefuses(t *testing.T) {
 	if err := os.Chmod(open, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(open, verbs, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "mode 0755") {
+	if _, err := Listen(open, verbs, nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "mode 0755") {
 		t.Errorf("a directory open to others: %v", err)
 	}
 	if _, err := Dial(t.Context(), open); err == nil || !strings.Contains(err.Error(), "mode 0755") {
@@ -276,7 +276,7 @@ func TestManyAtOnce(t *testing.T) {
 // one closes late.
 func TestCloseLeavesAnothersSocket(t *testing.T) {
 	dir := stateDir(t)
-	s, err := Listen(dir, verbs, zerolog.Nop())
+	s, err := Listen(dir, verbs, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

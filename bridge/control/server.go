@@ -32,6 +32,7 @@ const (
 // Server answers on the control socket of one state directory.
 type Server struct {
 	verbs map[string]Handler
+	count func(what, why, said string)
 	log   zerolog.Logger
 	dir   *os.File // keeps the directory's inode, for taking the socket away
 	l     *net.UnixListener
@@ -45,12 +46,17 @@ type Server struct {
 // Listen opens the socket in stateDir, which must be ours alone, and answers on
 // it until Close. A socket that a
 // dead agent left is replaced; where a live one answers, it fails with ErrInUse.
-func Listen(stateDir string, verbs map[string]Handler, log zerolog.Logger) (*Server, error) {
+// count, if not nil, is told of each request, by kind: what it was, why it was
+// refused, if it was, and what was said that is no part of the kind.
+func Listen(stateDir string, verbs map[string]Handler, count func(what, why, said string), log zerolog.Logger) (*Server, error) {
 	dir, err := os.Open(stateDir)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{verbs: verbs, log: log, dir: dir}
+	if count == nil {
+		count = func(_, _, _ string) {}
+	}
+	s := &Server{verbs: verbs, count: count, log: log, dir: dir}
 	if err := s.listen(stateDir); err != nil {
 		dir.Close()
 		return nil, fmt.Errorf("control socket in %s: %w", stateDir, err)
@@ -157,6 +163,7 @@ func (s *Server) serve(c *net.UnixConn) {
 	uid, err := peerUID(c)
 	if err != nil || uid != os.Geteuid() {
 		s.log.Warn().Err(err).Int("uid", uid).Msg("control: refused another user")
+		s.count("the control socket", "it came from another user", "")
 		refuse(c, "forbidden", "the control socket serves only the user that runs the agent")
 		return
 	}
@@ -183,10 +190,12 @@ func (s *Server) serve(c *net.UnixConn) {
 			known = append(known, v)
 		}
 		slices.Sort(known)
+		s.count("another verb on the control socket", "there is no such verb", req.Verb)
 		fail(c, &Error{"unknown_verb", fmt.Sprintf("the agent knows no verb %q; it knows %s", req.Verb, strings.Join(known, ", "))})
 		return
 	}
 
+	s.count(req.Verb+" on the control socket", "", "")
 	// The asking side sends nothing more, so the end of its stream is a hang-up.
 	c.SetReadDeadline(time.Time{})
 	if s.ctx.Err() != nil {

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -54,7 +53,7 @@ func (g *Gate) inForce(f *inForce, items []Item) {
 	g.force.Store(f)
 	g.items = items
 	g.opts.Changed()
-	if g.opts.Accepted == nil {
+	if g.opts.Accepted == nil || f.accepted.Unknown {
 		return
 	}
 	b, err := json.Marshal(f.accepted.Policy)
@@ -97,19 +96,9 @@ func (g *Gate) accept(p *Pending) {
 	defer g.mu.Unlock()
 	f := g.force.Load()
 	if f.proposed != nil && slices.Equal(p.Items, g.items) {
+		g.warning = "" // of what was accepted before
 		g.inForce(&inForce{accepted: f.proposed}, nil)
 	}
-}
-
-// OfferRule puts a rule before the person on the native surfaces, waits, and
-// writes it if they accept. by says who wants it. It is for answers that came
-// from a place which may answer for a call but not loosen.
-func (g *Gate) OfferRule(ctx context.Context, by string, r Rule) error {
-	v := g.Loosen(ctx, by, Item{Key: "rules+" + r.Key(), Text: fmt.Sprintf("new rule in the rules file: %s", r)})
-	if v.Outcome != Allowed {
-		return fmt.Errorf("the rule was not written: %s", v.Message)
-	}
-	return g.addRule(r)
 }
 
 // addRule writes a rule that the person was shown, so it is accepted; rules that

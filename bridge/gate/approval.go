@@ -30,9 +30,6 @@ const (
 	Always               // this tool for this client: writes the rule that the prompt shows
 )
 
-// grantTime is how long For15m lasts.
-const grantTime = 15 * time.Minute
-
 // Answer is what a person answered on a surface.
 type Answer struct {
 	Scope  Scope
@@ -72,9 +69,10 @@ type Pending struct {
 	Since    time.Time
 	Deadline time.Time // zero: it stands until it is answered
 
-	g    *Gate
-	n    int
-	done chan struct{}
+	g      *Gate
+	n      int
+	origin string // of AskCall: key of the rule that asks; empty for the default
+	done   chan struct{}
 
 	// Guarded by g.mu.
 	settled bool
@@ -269,6 +267,10 @@ func (g *Gate) AddSurface(s Surface) {
 // ask puts a call before a person and waits. d is why.
 func (g *Gate) ask(ctx context.Context, r *Request, d decision, waiting func()) Verdict {
 	hash := r.Hash()
+	g.mu.Lock()
+	g.use(r.Conn)
+	g.mu.Unlock()
+	defer g.unuse(r.Conn)
 	for again := false; ; again = true {
 		p, refused := g.askable(r, d, hash, again)
 		if p == nil {
@@ -302,7 +304,7 @@ func (g *Gate) ask(ctx context.Context, r *Request, d decision, waiting func()) 
 				return Verdict{Denied, "picture", "what is on the screen around the targets changed twice while a person looked at it: take a new screenshot and try again"}
 			}
 		}
-		g.spend(p, r, d)
+		g.spend(p, r)
 		return v
 	}
 }
@@ -321,7 +323,7 @@ func (g *Gate) askable(r *Request, d decision, hash [32]byte, again bool) (*Pend
 		return nil, *v
 	}
 	p := g.newPending(AskCall, g.opts.Deadline)
-	p.Request, p.Again, p.Hash = r, again, fmt.Sprintf("%x", hash)
+	p.Request, p.Again, p.Hash, p.origin = r, again, fmt.Sprintf("%x", hash), d.origin
 	if !d.ownAsk && g.opts.Rules.Path != "" {
 		p.Rule = &Rule{Tool: exactly(r.Tool), Client: exactly(r.Client), Host: exactly(r.Host), Then: ThenAllow}
 	}
@@ -388,7 +390,7 @@ type coolDown struct {
 }
 
 // spend takes over what an answer says about later calls.
-func (g *Gate) spend(p *Pending, r *Request, d decision) {
+func (g *Gate) spend(p *Pending, r *Request) {
 	if p.answer.Scope == Always {
 		if err := g.addRule(*p.Rule); err != nil {
 			g.opts.Log.Error().Err(err).Msg("always: the call was allowed once")
@@ -398,51 +400,9 @@ func (g *Gate) spend(p *Pending, r *Request, d decision) {
 	defer g.mu.Unlock()
 	if r.Default == DefaultAskFirst {
 		g.looked[r.bearer()] = true
+		g.opts.Changed()
 	}
-	k := grant{bearer: r.bearer(), host: r.Host, tool: r.Tool, origin: d.origin}
-	switch p.answer.Scope {
-	case ForConn:
-		k.conn = r.Conn
-		g.grants[k] = time.Time{}
-	case For15m:
-		now := time.Now()
-		for k, until := range g.grants {
-			if !until.IsZero() && now.After(until) {
-				delete(g.grants, k)
-			}
-		}
-		g.grants[k] = now.Add(grantTime)
-	}
-}
-
-// grant is what a person allowed for later calls. origin is the rule that made
-// the call ask: a rule that asks about certain arguments goes on asking when the
-// tool was allowed on another occasion.
-type grant struct {
-	bearer
-	conn, host, tool, origin string
-}
-
-// bearer is a client as long as it has the same token. A name that was revoked
-// and given anew is somebody else.
-type bearer struct{ client, token string }
-
-func (r *Request) bearer() bearer { return bearer{r.Client, r.Token} }
-
-// granted tells whether an earlier answer covers the call. It is called with mu
-// held.
-func (g *Gate) granted(r *Request, origin string) (by string) {
-	k := grant{bearer: r.bearer(), host: r.Host, tool: r.Tool, origin: origin}
-	if until, ok := g.grants[k]; ok && time.Now().Before(until) {
-		return "person, for 15 minutes"
-	}
-	if k.conn = r.Conn; k.conn == "" {
-		return ""
-	}
-	if _, ok := g.grants[k]; ok {
-		return "person, for this connection"
-	}
-	return ""
+	g.grant(r, p.origin, p.answer.Scope)
 }
 
 func nobody() Verdict {

@@ -128,8 +128,9 @@ type Gate struct {
 	pending  map[*Pending]bool
 	changed  chan struct{} // closed when pending changes
 	counter  int
-	grants   map[grant]time.Time // until when; zero: while the connection lives
+	grants   map[grant]*granted
 	looked   map[bearer]bool     // who had a first DefaultAskFirst call allowed
+	conns    map[string]*connUse // those that something is asked for
 	cool     map[string]*coolDown
 	resumed  chan struct{} // closed on resume; nil while not paused
 	pausedBy string
@@ -160,19 +161,19 @@ func New(opts Options) *Gate {
 	g := &Gate{
 		opts: opts, surfaces: opts.Surfaces,
 		pending: map[*Pending]bool{}, changed: make(chan struct{}),
-		grants: map[grant]time.Time{}, looked: map[bearer]bool{}, cool: map[string]*coolDown{},
+		grants: map[grant]*granted{}, looked: map[bearer]bool{}, conns: map[string]*connUse{}, cool: map[string]*coolDown{},
 	}
 	accepted, err := loadAccepted(opts.Accepted)
 	set, cerr := compilePolicy(accepted)
 	if err == nil && cerr != nil {
-		err = fmt.Errorf("what was accepted before is no longer valid and is asked again: %w", cerr)
+		err = fmt.Errorf("what was accepted before is no longer valid, so every call is denied until a person accepts the configuration: %w", cerr)
 	}
 	if err != nil {
 		g.warning = err.Error()
 		opts.Log.Warn().Err(err).Msg("loosening is not in force")
 	}
-	if set == nil || cerr != nil {
-		set, _ = compilePolicy(Policy{}) // without rules nothing can fail
+	if cerr != nil {
+		set, _ = compilePolicy(Policy{Unknown: true}) // without rules nothing can fail
 	}
 	g.force.Store(&inForce{accepted: set})
 	return g
@@ -246,7 +247,7 @@ func (g *Gate) decide(r *Request) (decision, chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if d.then == ThenAsk {
-		if by := g.granted(r, d.origin); by != "" {
+		if by := g.isGranted(r, d.origin); by != "" {
 			d.then, d.by = ThenAllow, by
 		} else if d.by == "default" && r.Default == DefaultAskFirst && g.looked[r.bearer()] {
 			d.then = ThenAllow
@@ -257,6 +258,9 @@ func (g *Gate) decide(r *Request) (decision, chan struct{}) {
 
 // decideBy is what one policy says by itself.
 func (g *Gate) decideBy(set *ruleset, r *Request) decision {
+	if set.Unknown {
+		return decision{then: ThenDeny, by: "a lost record of what was accepted"}
+	}
 	if c, own := set.find(r); c != nil {
 		d := decision{then: c.rule.Then, by: c.by}
 		if d.then == ThenAsk {
@@ -275,34 +279,12 @@ func (g *Gate) decideBy(set *ruleset, r *Request) decision {
 	return decision{then: ThenAsk, by: "default"}
 }
 
-// ConnClosed drops what was allowed for a connection.
-func (g *Gate) ConnClosed(conn string) {
-	if conn == "" {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for k := range g.grants {
-		if k.conn == conn {
-			delete(g.grants, k)
-		}
-	}
-}
-
-// Forget ends what a person allowed for a connection, for 15 minutes or for
-// looking. Rules stay, and so does a cool-down.
-func (g *Gate) Forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	clear(g.grants)
-	clear(g.looked)
-}
-
 // Close withdraws every prompt; calls that wait are told that they are gone.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
+	g.Forget()
 	for _, p := range g.List() {
 		g.settle(p, "Drawbridge is ending", nil)
 	}

@@ -7,7 +7,12 @@ import "context"
 // answers it. client is who asks: its denials cool it down as those of its calls
 // do. The same thing is asked once at a time.
 func (g *Gate) Loosen(ctx context.Context, client string, item Item) Verdict {
-	r := &Request{Client: client}
+	return g.loosen(ctx, &Request{Client: client}, item)
+}
+
+// loosen is Loosen for who asks as in r: its Client, and the Conn with which the
+// question ends.
+func (g *Gate) loosen(ctx context.Context, r *Request, item Item) Verdict {
 	p, refused := g.loosenable(r, item)
 	if p == nil {
 		return refused

@@ -116,6 +116,13 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// forget drops what was written up to now.
+func (t *tail) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = nil
+}
+
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -166,6 +166,8 @@ func (v *Virtual) startServer(ctx context.Context, o Options) error {
 	if v.number, err = strconv.Atoi(line); err != nil {
 		return fmt.Errorf("%s reported the display %q", serverProgram, line)
 	}
+	// It complains of each display that another server has: no reason for an end.
+	v.server.stderr.forget()
 	return nil
 }
 
@@ -185,6 +187,8 @@ func readLine(r *os.File) (string, error) {
 	}
 }
 
+const wmConfigName = "jwmrc"
+
 // wmConfig keeps jwm out of the way: no tray, no menus, no keys of its own, so
 // that every chord reaches the application.
 const wmConfig = `<?xml version="1.0"?>
@@ -200,7 +204,7 @@ const wmConfig = `<?xml version="1.0"?>
 `
 
 func (v *Virtual) startWM(ctx context.Context) error {
-	config := filepath.Join(v.dir, "jwmrc")
+	config := filepath.Join(v.dir, wmConfigName)
 	if err := writeFile(config, []byte(wmConfig)); err != nil {
 		return err
 	}
@@ -280,5 +284,6 @@ func (v *Virtual) stop() {
 		if v.auth != "" {
 			os.Remove(v.auth)
 		}
+		os.Remove(filepath.Join(v.dir, wmConfigName))
 	})
 }

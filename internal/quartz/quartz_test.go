@@ -70,6 +70,9 @@ func TestQuartzOnMain(t *testing.T) {
 	if err := OnMain(t.Context(), func() {}); !errors.Is(err, ErrNoLoop) {
 		t.Errorf("without a loop: %v", err)
 	}
+	if err := TakeOver(func() {}, func() {}); !errors.Is(err, ErrNoLoop) {
+		t.Errorf("taken over without a loop: %v", err)
+	}
 }
 
 func TestQuartzStrings(t *testing.T) {
@@ -95,5 +98,17 @@ func TestQuartzStrings(t *testing.T) {
 	}
 	if got := ProcessName(os.Getpid()); !strings.HasPrefix(got, "quartz.test (process ") {
 		t.Error(got)
+	}
+}
+
+// A thread ends when it is told to, also before its loop has begun.
+func TestQuartzThread(t *testing.T) {
+	if err := Load(); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		source := cfRunLoopSourceCreate(0, 0, &CFRunLoopSourceContext{Perform: callbacks().nothing})
+		StartThread(source).Close()
+		Release(source)
 	}
 }

@@ -47,6 +47,9 @@ type Options struct {
 	Program string // absolute
 	Home    string // absolute, of the person who runs this
 	UID     int
+	// Inside: who asks is what the login item started. Only the file is changed:
+	// launchd ends what it runs when it is told to forget it, or to load it anew.
+	Inside bool
 }
 
 // A manager is launchd or systemd.
@@ -141,6 +144,9 @@ func Install(ctx context.Context, o Options) (file string, changed bool, err err
 	switch {
 	case !there:
 		err = create(s, m)
+		if o.Inside {
+			return file, err == nil, err
+		}
 	case stale:
 		// The library would want the old one removed first, and a person would
 		// have none if that were all that happened.
@@ -191,6 +197,9 @@ func Remove(ctx context.Context, o Options) (removed bool, err error) {
 	there := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
+	}
+	if o.Inside && there {
+		return true, os.Remove(m.file())
 	}
 	if err := usable(ctx, m); err != nil {
 		if !there {

@@ -413,6 +413,37 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestInside: what runs as the login item changes the file alone, so that it is
+// not ended by what it asks for.
+func TestInside(t *testing.T) {
+	o, state := here(t)
+	if _, _, err := Install(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Inside = true
+	calls(t, state)
+	removed, err := Remove(t.Context(), o)
+	if err != nil || !removed {
+		t.Errorf("removed: %v, %v", removed, err)
+	}
+	if left := calls(t, state); left != "" {
+		t.Errorf("removing called %s", left)
+	}
+	if s, err := Read(t.Context(), o); err != nil || s.Installed {
+		t.Errorf("after that: %+v, %v", s, err)
+	}
+	calls(t, state)
+	if file, changed, err := Install(t.Context(), o); err != nil || !changed || file == "" {
+		t.Errorf("installed again: %q, %v, %v", file, changed, err)
+	}
+	if called := calls(t, state); strings.Contains(called, "disable") || strings.Contains(called, "boot") {
+		t.Errorf("installing called %s", called)
+	}
+	if s, err := Read(t.Context(), o); err != nil || !s.Installed || s.Stale || !s.Enabled {
+		t.Errorf("after that: %+v, %v", s, err)
+	}
+}
+
 // TestNothingHalfDone has the system refuse a new item, and a stale one that is
 // repaired.
 func TestNothingHalfDone(t *testing.T) {
