@@ -8,15 +8,15 @@ DESKTOP ?= simulated
 APP     := build/Drawbridge.app
 TRAY    ?= own
 SIGN    ?= auto
-PACK     = $(GO) run ./packaging/pack
+PACK     = CGO_ENABLED=0 $(GO) run -gcflags=all=-dwarf=false ./packaging/pack
 
 # Addresses in the Homebrew cask: of the zip, where #{version} is the version, and
 # of the page about the app. Without them there is no cask.
 URL      ?=
 HOMEPAGE ?=
 
-# Real programs that are attached as hosts; omp takes 1.5 GB.
-HOSTS   ?= pi omp servers
+# Real programs that are attached as hosts, or started as such; omp takes 1.5 GB.
+HOSTS   ?= pi omp claude codex gemini servers
 
 .PHONY: demo run build test conformance mac-check killswitch ci torture bench lint darwin fuzz deps hosts clean app dist identity app-check codesign notarize dmg
 
@@ -52,8 +52,9 @@ codesign notarize dmg: ## on a Mac: sign with codesign, have Apple notarize, mak
 conformance: ## the official MCP suite, over HTTP and over the websocket, as tables (part of test, too)
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v -run '^TestSuite$$' ./packaging/conformance
 
-killswitch: ## the model switch against the official clients, as a table (part of test, too), and its figures
+killswitch: ## the model switch against the official clients (part of test, too) and the programs of HOSTS, and its figures
 	DRAWBRIDGE_NEED_NPM=1 $(GO) test -count=1 -v ./packaging/killswitch
+	DRAWBRIDGE_TEST_HOSTS="$(HOSTS)" $(GO) test -count=1 -v -timeout 30m -run 'TestModels|TestChain|TestCLIs' ./packaging/hosts
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./packaging/killswitch
 
 ci: HOSTS = pi servers
@@ -73,7 +74,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s) each
 	packaging/fuzz.sh
 
 hosts: deps ## real omp, pi and MCP servers from npm, attached and called
-	DRAWBRIDGE_TEST_HOSTS="$(HOSTS)" $(GO) test -count=1 -v -timeout 20m ./packaging/hosts
+	DRAWBRIDGE_TEST_HOSTS="$(HOSTS)" $(GO) test -count=1 -v -timeout 30m ./packaging/hosts
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt would change: $$out"; exit 1; fi

@@ -71,9 +71,10 @@ type agent struct {
 	history  ui.History
 
 	reloading sync.Mutex // one reload at a time
-	mu        sync.Mutex // guards conf and url
+	mu        sync.Mutex // guards conf, url and show
 	conf      *config.Loaded
 	url       string // of the endpoint; empty before it serves
+	show      func() // makes the agent seen by the person; nil: there is nothing to show
 
 	undo []func() // what close does, in the order in which it was begun
 }
@@ -249,7 +250,7 @@ func (a *agent) openGate() error {
 	}
 	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
 	a.gate = gate.New(gate.Options{
-		Allow: allow, Rules: rules,
+		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
 		Changed: a.pulse.Touch, Log: a.log,
 	})
@@ -273,7 +274,7 @@ func (a *agent) openGate() error {
 func (a *agent) openModels() error {
 	var err error
 	a.models, err = hostllm.Open(hostllm.Options{
-		Dir: a.dir, Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
+		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
 		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Log: a.log,
 	})
 	if err != nil {
@@ -597,7 +598,15 @@ func (a *agent) verbs() map[string]control.Handler {
 	}
 	verbs := map[string]control.Handler{
 		verbStatus: plain(func() (any, error) { return a.server.Status(), nil }),
-		verbShow:   plain(func() (any, error) { return map[string]int{"pid": os.Getpid()}, nil }),
+		verbShow: plain(func() (any, error) {
+			a.mu.Lock()
+			show := a.show
+			a.mu.Unlock()
+			if show != nil {
+				show()
+			}
+			return map[string]int{"pid": os.Getpid()}, nil
+		}),
 		verbConfig: plain(func() (any, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()

@@ -139,7 +139,7 @@ func writeInstalled(w io.Writer, r installed) error {
 // permissions.
 func resetLines() string {
 	var b strings.Builder
-	for _, service := range []string{"Accessibility", "ScreenCapture", "AppleEvents"} {
+	for _, service := range []string{"Accessibility", "PostEvent", "ScreenCapture", "ListenEvent", "AppleEvents"} {
 		fmt.Fprintf(&b, "  tccutil reset %s %s\n", service, install.Identifier)
 	}
 	return b.String()
@@ -207,6 +207,7 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 	if err != nil {
 		return r, err
 	}
+	keys := openSeals(state) // while its place is there to be named
 	// The login item first: launchd would start again what is ended.
 	var problems []error
 	removed := func(what string, is bool, err error) {
@@ -285,6 +286,13 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 		}
 		removed(p.path, true, err)
 	}
+	if purge {
+		gone, err := keys.remove()
+		r.Removed = append(r.Removed, gone...)
+		if err != nil {
+			problems = append(problems, err)
+		}
+	}
 	if purge && !asked {
 		_ = os.Remove(filepath.Dir(config)) // if nothing else is in it
 	}
@@ -343,6 +351,11 @@ func (c *cli) leaveVolatile(ctx context.Context) (moved bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	return c.moveAway(ctx, exe)
+}
+
+// moveAway is leaveVolatile of a program.
+func (c *cli) moveAway(ctx context.Context, exe string) (moved bool, err error) {
 	app, home := install.AppOf(exe), c.getenv("HOME")
 	if app == "" {
 		return false, nil
@@ -356,7 +369,7 @@ func (c *cli) leaveVolatile(ctx context.Context) (moved bool, err error) {
 		err:  fmt.Errorf("not serving from %s: %s, and macOS would forget the permissions given there", app, why),
 		hint: "move it: drawbridge install, or drag it into Applications; then start it there",
 	}
-	if runtime.GOOS != "darwin" {
+	if !macOS {
 		return false, refused
 	}
 	dir := install.Dir(home)

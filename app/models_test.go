@@ -30,6 +30,12 @@ func (p *personWho) Show(q *gate.Pending) error {
 	return q.Answer(a)
 }
 
+// silent is a desktop that shows nothing, so that what the tray tells goes to the
+// log.
+type silent struct{ asker }
+
+func (silent) Tell(string) bool { return false }
+
 // The tray and the page deny the hosts' models at once; neither of them allows
 // again without the person's native yes.
 func TestModelsFromTrayAndPage(t *testing.T) {
@@ -46,8 +52,7 @@ func TestModelsFromTrayAndPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the tray tells goes to the log, since its notifications never ran.
-	tray := &surfaces{agent: a, ctx: t.Context(), notes: ui.NewNotifications(ui.NotificationOptions{Log: a.log})}
+	tray := &surfaces{agent: a, ctx: t.Context(), notes: silent{}}
 	page := activityPage{a}
 	allow := map[string]func() error{
 		"tray": func() error {

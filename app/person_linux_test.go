@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"drawbridge/internal/atspi"
+	"drawbridge/internal/x11/person/eyes"
 )
 
 const shift = `[{"type":"keypress","keys":["SHIFT"]}]`
@@ -176,7 +176,7 @@ func TestPersonWithdrawn(t *testing.T) {
 			ended := tt.end(d, c, answer)
 			after := map[string]time.Duration{}
 			d.until("the prompt is off the screen", func() bool {
-				for what, it := range map[string]atspi.Item{"notification": frame, "line in the menu": line} {
+				for what, it := range map[string]eyes.Item{"notification": frame, "line in the menu": line} {
 					if _, gone := after[what]; !gone && !d.eyes.Shows(t.Context(), it) {
 						after[what] = time.Since(ended)
 					}

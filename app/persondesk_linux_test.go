@@ -31,16 +31,16 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/token"
 	"drawbridge/bridge/wire"
-	"drawbridge/internal/atspi"
 	"drawbridge/internal/dbusmenu"
 	"drawbridge/internal/x11"
 	hands "drawbridge/internal/x11/person"
+	"drawbridge/internal/x11/person/eyes"
 )
 
 var pictures = flag.String("pictures", "", "write pictures of menu, notification and page into this `directory`")
 
 // patience is for programs that the machine may be slow to run.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // personDesk is a desktop with a panel and a notification daemon, an agent that
 // drives it, and a person in front of it.
@@ -52,7 +52,7 @@ type personDesk struct {
 	bus   string // address of the session bus
 	x     *x11.Conn
 	hand  *hands.Person
-	eyes  *atspi.Bus
+	eyes  *eyes.Bus
 	agent *exec.Cmd
 	url   string
 	audit string
@@ -140,7 +140,7 @@ func newPersonDesk(t *testing.T, config string) *personDesk {
 	d.start(bus)
 	d.bus = readLine(t, out)
 	d.env = append(d.env, "DBUS_SESSION_BUS_ADDRESS="+d.bus)
-	if d.eyes, err = atspi.Open(t.Context(), d.bus); err != nil {
+	if d.eyes, err = eyes.Open(t.Context(), d.bus); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.eyes.Close() })
@@ -316,7 +316,7 @@ const (
 	panelProgram = "xfce4-panel"
 )
 
-func (d *personDesk) showing(app string) []atspi.Item {
+func (d *personDesk) showing(app string) []eyes.Item {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
@@ -329,8 +329,8 @@ func (d *personDesk) showing(app string) []atspi.Item {
 
 // noticeOnScreen is a notification on the screen.
 type noticeOnScreen struct {
-	frame   atspi.Item
-	buttons map[string]atspi.Item // by their labels
+	frame   eyes.Item
+	buttons map[string]eyes.Item // by their labels
 }
 
 // notifications are those on the screen, the buttons and the frame of each found
@@ -343,7 +343,7 @@ func (d *personDesk) notifications() map[string]noticeOnScreen {
 		if f.Role != "frame" {
 			continue
 		}
-		n, summary := noticeOnScreen{f, map[string]atspi.Item{}}, ""
+		n, summary := noticeOnScreen{f, map[string]eyes.Item{}}, ""
 		for _, it := range items {
 			switch {
 			case !it.At.In(f.At):
@@ -417,14 +417,14 @@ func (d *personDesk) menu(conn *dbus.Conn) []dbusmenu.Item {
 // row is a line of a menu on the screen.
 type row struct {
 	dbusmenu.Item
-	at atspi.Item
+	at eyes.Item
 }
 
 // rows are the lines that a menu's window shows. The panel has their labels from
 // items, and does not pass them on to assistive technologies once they change; so
 // the places come from there and the labels from items. Nil while the two do not
 // fit together: the panel draws yet.
-func (d *personDesk) rows(window atspi.Item, items []dbusmenu.Item) []row {
+func (d *personDesk) rows(window eyes.Item, items []dbusmenu.Item) []row {
 	var out []row
 	for _, it := range d.showing(trayPlugin) {
 		switch {
@@ -447,12 +447,12 @@ func (d *personDesk) rows(window atspi.Item, items []dbusmenu.Item) []row {
 
 // menuWindows are the windows of the tray's menu and its sub-menu, the first
 // opened first.
-func (d *personDesk) menuWindows() []atspi.Item {
-	return slices.DeleteFunc(d.showing(trayPlugin), func(it atspi.Item) bool { return it.Role != "window" })
+func (d *personDesk) menuWindows() []eyes.Item {
+	return slices.DeleteFunc(d.showing(trayPlugin), func(it eyes.Item) bool { return it.Role != "window" })
 }
 
 // openMenu opens the tray's menu by a click on the icon, and returns its lines.
-func (d *personDesk) openMenu(conn *dbus.Conn) (window atspi.Item, rows []row) {
+func (d *personDesk) openMenu(conn *dbus.Conn) (window eyes.Item, rows []row) {
 	d.t.Helper()
 	d.until("the tray's menu is open", func() bool {
 		// The icon is the innermost of what the panel has.
@@ -460,7 +460,7 @@ func (d *personDesk) openMenu(conn *dbus.Conn) (window atspi.Item, rows []row) {
 		if len(items) == 0 {
 			return false
 		}
-		icon := slices.MinFunc(items, func(a, b atspi.Item) int { return cmp.Compare(a.At.Dx()*a.At.Dy(), b.At.Dx()*b.At.Dy()) })
+		icon := slices.MinFunc(items, func(a, b eyes.Item) int { return cmp.Compare(a.At.Dx()*a.At.Dy(), b.At.Dx()*b.At.Dy()) })
 		d.click(icon.Middle())
 		for range 100 {
 			if all := d.menuWindows(); len(all) > 0 {
@@ -634,7 +634,7 @@ func (d *personDesk) browser() context.Context {
 	if err != nil {
 		d.t.Skip("chromium is not installed (Debian package chromium)")
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1280, 900),
 		chromedp.Env("HOME="+d.dir, "TMPDIR="+filepath.Join(d.dir, "tmp")))
 	ctx, cancel := chromedp.NewExecAllocator(d.t.Context(), opts...)
 	d.t.Cleanup(cancel)

@@ -81,7 +81,8 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return c.handOver(ctx, dir, pid)
 	}
 	defer lock.Close()
-	if err := checkFormat(dir); err != nil {
+	upgraded, err := openState(dir)
+	if err != nil {
 		return err
 	}
 
@@ -95,6 +96,9 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer logFile.Close()
+	if upgraded != "" {
+		log.Warn().Msg(upgraded)
+	}
 	// What a command fails with is written to standard error anyway.
 	onlyFile := zerolog.New(logFile).With().Timestamp().Logger()
 	// Standard error may go away with whoever started us; the agent stays.

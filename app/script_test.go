@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"drawbridge": main, "toolhost": toolHost})
+	testscript.Main(m, map[string]func(){"drawbridge": main, "toolhost": toolHost, "killedupgrade": killedUpgrade})
 }
 
 // toolHost is a program that speaks MCP on stdio, for scripts to have as a host.
@@ -217,12 +217,11 @@ func cmdNoProcess(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: noprocess TEXT")
 	}
 	var pid int
-	for range 100 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		pid = processWith(args[0])
 		if (pid == 0) != neg {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("process with %s: %d", args[0], pid)
 }

@@ -26,8 +26,19 @@ import (
 type surfaces struct {
 	*agent
 	ctx   context.Context // of the running agent
-	notes *ui.Notifications
+	notes asker
+	tray  *ui.Tray
+	bar   ui.Renderer // the tray's
 	ended sync.WaitGroup
+}
+
+// asker is where prompts come up by themselves, beside the tray.
+type asker interface {
+	gate.Surface
+	// Run serves it until ctx ends.
+	Run(ctx context.Context) error
+	// Tell shows a sentence that needs no answer, and reports whether it could.
+	Tell(text string) bool
 }
 
 var _ ui.Agent = (*surfaces)(nil)
@@ -57,28 +68,22 @@ func (a *agent) openSurfaces(ctx context.Context) {
 		a.gate.OfferAccept()
 		_ = a.gate.OfferResume() // nothing is paused, as a rule
 	}
-	s.notes = ui.NewNotifications(ui.NotificationOptions{
-		Preview: a.previews.Small, Details: func() { s.tried(s.openActivity()) }, Injected: a.tool.LastEvent, Log: a.log,
-		Changed: func() { offer(s.notes, &notesOnce) },
-	})
-	var tray *ui.Tray
+	s.notes = newAsker(s, func() { offer(s.notes, &notesOnce) })
 	hosted := make(chan struct{}, 1) // the renderer may tell before the tray is made
-	tray = ui.NewTray(ui.TrayOptions{
-		Renderer: ui.NewRenderer(a.log, func() {
-			select {
-			case hosted <- struct{}{}:
-			default:
-			}
-		}),
-		Agent: s, Injected: a.tool.LastEvent, Log: a.log,
+	s.bar = ui.NewRenderer(a.log, func() {
+		select {
+		case hosted <- struct{}{}:
+		default:
+		}
 	})
+	s.tray = ui.NewTray(ui.TrayOptions{Renderer: s.bar, Agent: s, Injected: a.tool.LastEvent, Log: a.log})
 	s.ended.Go(func() {
 		if err := s.notes.Run(ctx); err != nil {
-			a.log.Warn().Err(err).Msg("no notifications")
+			a.log.Warn().Err(err).Str("surface", s.notes.Name()).Msg("no prompts come up by themselves")
 		}
 	})
 	s.ended.Go(func() {
-		if err := tray.Run(ctx); err != nil {
+		if err := s.tray.Run(ctx); err != nil {
 			a.log.Warn().Err(err).Msg("no tray")
 		}
 	})
@@ -86,7 +91,7 @@ func (a *agent) openSurfaces(ctx context.Context) {
 		for {
 			select {
 			case <-hosted:
-				offer(tray, &trayOnce)
+				offer(s.tray, &trayOnce)
 			case <-ctx.Done():
 				return
 			}
@@ -94,7 +99,22 @@ func (a *agent) openSurfaces(ctx context.Context) {
 	})
 	s.ended.Go(func() { s.watchModels(ctx) })
 	s.ended.Go(func() { s.readLogin(ctx) })
+	s.settle()
+	a.mu.Lock()
+	a.show = s.show
+	a.mu.Unlock()
 	a.onClose("tray and notifications", func() error { s.ended.Wait(); return nil })
+}
+
+// show makes the agent seen by a person who started it a second time: the status
+// item, or the page where there is none to be seen.
+func (s *surfaces) show() {
+	if r, ok := s.bar.(ui.Revealer); ok {
+		r.Reveal()
+	}
+	if !s.tray.Ready() {
+		s.tried(s.openActivity())
+	}
 }
 
 // watchModels tells the person once of each denial when it begins to refuse.

@@ -21,19 +21,6 @@ import (
 	"drawbridge/bridge"
 )
 
-// self is a command line of this program, in a home of its own.
-func self(home string, args ...string) *exec.Cmd {
-	exe, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	// The test binary is the program when it is called so; see TestMain.
-	cmd := exec.Command(exe)
-	cmd.Args = append([]string{"drawbridge"}, args...)
-	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home, "DISPLAY=", "NO_COLOR=1", "DBUS_SESSION_BUS_ADDRESS=", "XDG_RUNTIME_DIR="+home)
-	return cmd
-}
-
 // openPTY returns the two ends of a new terminal.
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
@@ -89,7 +76,7 @@ func watch(r io.Reader) *screen {
 func (s *screen) await(t *testing.T, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	late := time.After(30 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		s.mu.Lock()
 		text := s.text.String()

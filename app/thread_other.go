@@ -2,4 +2,6 @@
 
 package main
 
+const macOS = false
+
 func onFirstThread(f func()) { f() }

@@ -181,12 +181,13 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	eventually(t, func() bool { return r.Status().Clients[0].Connections == 1 })
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	if m.HeapAlloc > 64<<20 {
-		t.Errorf("%d MiB are in use after it", m.HeapAlloc>>20)
-	}
+	// Calls that were cut off may be on their way out yet.
+	eventually(t, func() bool {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc <= 64<<20
+	})
 }
 
 // TestNotifyDoesNotWait: a source that reports progress is not held up by a
@@ -210,7 +211,7 @@ func TestNotifyDoesNotWait(t *testing.T) {
 // TestPings: a client that answers stays, one that is silent for two intervals
 // does not.
 func TestPings(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Limits.PingInterval = 200 * time.Millisecond })
+	r := newRig(t, func(o *Options) { o.Limits.PingInterval = time.Second })
 	d := websocket.Dialer{Subprotocols: []string{wire.Subprotocol, wire.BearerSubprotocol + r.token}}
 	alive, _, err := d.DialContext(t.Context(), r.wsURL(), nil)
 	if err != nil {

@@ -24,6 +24,7 @@ var (
 	cgDisplayModeGetPixelWidth func(mode quartz.Ref) uint
 
 	cgPreflightScreenCaptureAccess func() bool
+	cgRequestScreenCaptureAccess   func() bool
 
 	cgImageGetWidth            func(image quartz.Ref) uint
 	cgImageGetHeight           func(image quartz.Ref) uint
@@ -53,6 +54,7 @@ var loadQuartz = sync.OnceValue(func() error {
 	cg.Func(&cgDisplayCopyDisplayMode, "CGDisplayCopyDisplayMode")
 	cg.Func(&cgDisplayModeGetWidth, "CGDisplayModeGetWidth")
 	cg.Func(&cgDisplayModeGetPixelWidth, "CGDisplayModeGetPixelWidth")
+	cg.Func(&cgRequestScreenCaptureAccess, "CGRequestScreenCaptureAccess")
 	cg.Func(&cgPreflightScreenCaptureAccess, "CGPreflightScreenCaptureAccess")
 	cg.Func(&cgImageGetWidth, "CGImageGetWidth")
 	cg.Func(&cgImageGetHeight, "CGImageGetHeight")

@@ -31,6 +31,8 @@ type QuartzOptions struct {
 	Deadline time.Duration
 }
 
+const kitDeadline = 3 * time.Second
+
 // kitPause is how long a ScreenCaptureKit that did not answer is left alone, so
 // that not every picture waits for it.
 const kitPause = time.Minute
@@ -54,7 +56,7 @@ func OpenQuartz(o QuartzOptions) (Source, error) {
 		return nil, fmt.Errorf("no way to take pictures is called %q; there are %s, %s and %s", o.Way, QuartzAuto, QuartzNative, QuartzScreencapture)
 	}
 	if o.Deadline == 0 {
-		o.Deadline = 3 * time.Second
+		o.Deadline = kitDeadline
 	}
 	if err := loadQuartz(); err != nil {
 		return nil, fmt.Errorf("macOS's frameworks cannot be used: %w", err)
@@ -66,10 +68,6 @@ func OpenQuartz(o QuartzOptions) (Source, error) {
 	}
 	return &quartzSource{QuartzOptions: o}, nil
 }
-
-// QuartzMayRecord reports whether macOS shows us the screen, as far as it says.
-// It never prompts. OpenQuartz must have succeeded before.
-func QuartzMayRecord() bool { return cgPreflightScreenCaptureAccess() }
 
 // quartzDisplay is a display and what Core Graphics calls it.
 type quartzDisplay struct {
@@ -164,7 +162,7 @@ func visible() error {
 		return ErrLocked
 	case s.Asleep:
 		return ErrAsleep
-	case !cgPreflightScreenCaptureAccess():
+	case !QuartzMayRecord():
 		return ErrPermission
 	}
 	return nil

@@ -36,6 +36,10 @@ type HandOptions struct {
 	// that the event is not posted, and ends the gesture with that error. It is
 	// not asked about releases by Release.
 	Guard func(ctx context.Context) error
+	// Aimed is asked once the pointer has come to where a gesture begins, right
+	// before the first press or turn of the wheel there: what was at that place
+	// may have moved away from the pointer. An error ends the gesture with it.
+	Aimed func(ctx context.Context, p Point) error
 	// Journal notes what is held, so that the next process can let go of it
 	// should this one die.
 	Journal *Journal
@@ -48,6 +52,7 @@ type HandOptions struct {
 type Hand struct {
 	driver  Driver
 	guard   func(ctx context.Context) error
+	aimed   func(ctx context.Context, p Point) error
 	journal *Journal
 
 	held   []hold // in the order of their presses
@@ -72,7 +77,11 @@ func (h hold) String() string {
 
 // NewHand returns a hand that holds nothing.
 func NewHand(d Driver, o HandOptions) *Hand {
-	return &Hand{driver: d, guard: o.Guard, journal: o.Journal}
+	h := &Hand{driver: d, guard: o.Guard, aimed: o.Aimed, journal: o.Journal}
+	if h.aimed == nil {
+		h.aimed = func(context.Context, Point) error { return nil }
+	}
+	return h
 }
 
 // Posted counts the events posted so far. A Type that sent anything counts as
@@ -102,6 +111,9 @@ func (h *Hand) Click(ctx context.Context, p Point, b Button, mods []Key) error {
 		if err := h.move(ctx, p); err != nil {
 			return err
 		}
+		if err := h.aimed(ctx, p); err != nil {
+			return err
+		}
 		return h.press(ctx, b, 1)
 	})
 }
@@ -111,6 +123,9 @@ func (h *Hand) Click(ctx context.Context, p Point, b Button, mods []Key) error {
 func (h *Hand) DoubleClick(ctx context.Context, p Point, mods []Key) error {
 	return h.with(ctx, mods, func() error {
 		if err := h.move(ctx, p); err != nil {
+			return err
+		}
+		if err := h.aimed(ctx, p); err != nil {
 			return err
 		}
 		if err := h.press(ctx, Left, 1); err != nil {
@@ -134,6 +149,9 @@ func (h *Hand) Drag(ctx context.Context, path []Point, b Button, mods []Key) err
 			return err
 		}
 		if err := h.pause(ctx, dragSettle); err != nil {
+			return err
+		}
+		if err := h.aimed(ctx, path[0]); err != nil {
 			return err
 		}
 		if err := h.button(ctx, b, true, 1); err != nil {
@@ -166,6 +184,11 @@ func (h *Hand) Scroll(ctx context.Context, p Point, dx, dy float64, mods []Key) 
 		for left := pieces; left > 0; left-- {
 			if err := h.pause(ctx, gap); err != nil {
 				return err
+			}
+			if left == pieces {
+				if err := h.aimed(ctx, p); err != nil {
+					return err
+				}
 			}
 			// Whole pixels in all but the last piece, so that the sum is exact.
 			px, py := dx, dy

@@ -94,6 +94,25 @@ type Namer interface {
 	Under(ctx context.Context, p Point) (*Window, error)
 }
 
+// Part is a part of a window, such as a button or a text field.
+type Part struct {
+	Role   string // what it is, in the platform's words: "push button"; empty: unknown
+	Secure bool   // it hides what is typed into it, as password fields do
+}
+
+// Inspector is a Namer that can also say what lies inside of windows, as far as
+// their programs tell it to an accessibility service. A nil Part without an error
+// means that the program does not. Neither a hung program nor a hung service costs
+// more than 40 ms. Like those of a Namer, its methods may be called while others
+// run.
+type Inspector interface {
+	Namer
+	// PartUnder tells what lies at p.
+	PartUnder(ctx context.Context, p Point) (*Part, error)
+	// PartFocused tells what takes the keys.
+	PartFocused(ctx context.Context) (*Part, error)
+}
+
 // Watched is a Driver of a desktop at which a person sits, and that can tell the
 // person's input from its own.
 type Watched interface {
@@ -112,6 +131,15 @@ type Watcher interface {
 	// Err tells why the person cannot be seen any more; nil while they can.
 	Err() error
 	Close() error
+}
+
+// Prover is a Watcher that does not know by itself that it sees the person.
+type Prover interface {
+	// Prove makes sure of it by an event of ours that changes nothing, and fails
+	// with ErrUnseen, saying why, where the person cannot be seen. It is called
+	// before a batch's first event, as a method of the driver is: by one goroutine
+	// at a time.
+	Prove(ctx context.Context) error
 }
 
 // Person is what a person did on the desktop since somebody watches.
@@ -135,8 +163,9 @@ type Waker interface {
 
 // Grabber is a Driver that can keep a chord of the keyboard for us.
 type Grabber interface {
-	// Grab calls pressed whenever somebody presses k while exactly mods are held,
-	// and keeps that from every other program, until it is closed. pressed is
+	// Grab calls pressed whenever somebody presses k while mods are held, and keeps
+	// that from every other program, until it is closed. While more modifiers are
+	// held it may still call pressed, and keeps nothing. pressed is
 	// called by a goroutine of the grab's own, on which Close waits.
 	Grab(ctx context.Context, mods []Key, k Key, pressed func()) (io.Closer, error)
 }
@@ -154,6 +183,8 @@ var (
 	ErrAsleep      = errors.New("the display is asleep")
 	// ErrSecureInput: a program reads the keyboard securely, as password fields do.
 	ErrSecureInput = errors.New("secure keyboard input is on")
+	// ErrUnseen: the person's own input cannot be seen.
+	ErrUnseen = errors.New("the person's mouse and keyboard cannot be seen")
 	// ErrNoPointer: this driver acts at places, and moves no pointer that could be
 	// read back.
 	ErrNoPointer = errors.New("there is no pointer to read back")

@@ -31,12 +31,33 @@ var (
 	cgEventSetType                  func(event quartz.Ref, kind uint32)
 	cgEventSetFlags                 func(event quartz.Ref, flags uint64)
 	cgEventSetIntegerValueField     func(event quartz.Ref, field uint32, value int64)
+	cgEventGetType                  func(event quartz.Ref) uint32
 	cgEventGetLocation              func(event quartz.Ref) quartz.CGPoint
 	cgEventPost                     func(tap uint32, event quartz.Ref)
 
-	cgPreflightPostEventAccess func() bool
-	axIsProcessTrusted         func() bool
-	isSecureEventInputEnabled  func() bool
+	cgEventTapCreate                       func(at, place, options uint32, events uint64, callback, info uintptr) quartz.Ref
+	cgEventTapEnable                       func(tap quartz.Ref, on bool)
+	cgEventTapIsEnabled                    func(tap quartz.Ref) bool
+	cgEventGetIntegerValueField            func(event quartz.Ref, field uint32) int64
+	cfMachPortCreateRunLoopSource          func(alloc, port quartz.Ref, order int) quartz.Ref
+	cfMachPortInvalidate                   func(port quartz.Ref)
+	cgEventSourceCounterForEventType       func(state int32, kind uint32) uint32
+	cgEventSourceSecondsSinceLastEventType func(state int32, kind uint32) float64
+
+	cgPreflightListenEventAccess func() bool
+	cgPreflightPostEventAccess   func() bool
+	axIsProcessTrusted           func() bool
+
+	cgRequestListenEventAccess      func() bool
+	cgRequestPostEventAccess        func() bool
+	axIsProcessTrustedWithOptions   func(options quartz.Ref) bool
+	cfDictionaryCreate              func(alloc quartz.Ref, keys, values unsafe.Pointer, n int, keyCalls, valueCalls uintptr) quartz.Ref
+	kAXTrustedCheckOptionPrompt     quartz.Ref
+	kCFBooleanTrue                  quartz.Ref
+	kCFTypeDictionaryKeyCallBacks   uintptr
+	kCFTypeDictionaryValueCallBacks uintptr
+
+	isSecureEventInputEnabled func() bool
 
 	tisCopyCurrentKeyboardInputSource                   func() quartz.Ref
 	tisCopyCurrentKeyboardLayoutInputSource             func() quartz.Ref
@@ -88,8 +109,18 @@ var loadQuartz = sync.OnceValue(func() error {
 	cg.Func(&cgEventSetType, "CGEventSetType")
 	cg.Func(&cgEventSetFlags, "CGEventSetFlags")
 	cg.Func(&cgEventSetIntegerValueField, "CGEventSetIntegerValueField")
+	cg.Func(&cgEventGetType, "CGEventGetType")
 	cg.Func(&cgEventGetLocation, "CGEventGetLocation")
 	cg.Func(&cgEventPost, "CGEventPost")
+	cg.Func(&cgEventTapCreate, "CGEventTapCreate")
+	cg.Func(&cgEventTapEnable, "CGEventTapEnable")
+	cg.Func(&cgEventTapIsEnabled, "CGEventTapIsEnabled")
+	cg.Func(&cgEventGetIntegerValueField, "CGEventGetIntegerValueField")
+	cg.Func(&cgEventSourceCounterForEventType, "CGEventSourceCounterForEventType")
+	cg.Func(&cgEventSourceSecondsSinceLastEventType, "CGEventSourceSecondsSinceLastEventType")
+	cg.Func(&cgPreflightListenEventAccess, "CGPreflightListenEventAccess")
+	cg.Func(&cgRequestListenEventAccess, "CGRequestListenEventAccess")
+	cg.Func(&cgRequestPostEventAccess, "CGRequestPostEventAccess")
 	cg.Func(&cgPreflightPostEventAccess, "CGPreflightPostEventAccess")
 	cg.Func(&cgWindowListCopyWindowInfo, "CGWindowListCopyWindowInfo")
 	cg.Func(&cgRectMakeWithDictionaryRepresentation, "CGRectMakeWithDictionaryRepresentation")
@@ -100,6 +131,8 @@ var loadQuartz = sync.OnceValue(func() error {
 
 	as := quartz.Open("ApplicationServices")
 	as.Func(&axIsProcessTrusted, "AXIsProcessTrusted")
+	as.Func(&axIsProcessTrustedWithOptions, "AXIsProcessTrustedWithOptions")
+	as.Var(&kAXTrustedCheckOptionPrompt, "kAXTrustedCheckOptionPrompt")
 
 	hi := quartz.Open("Carbon")
 	hi.Func(&isSecureEventInputEnabled, "IsSecureEventInputEnabled")
@@ -118,6 +151,12 @@ var loadQuartz = sync.OnceValue(func() error {
 	cf := quartz.Open("CoreFoundation")
 	cf.Func(&cfDataGetBytePtr, "CFDataGetBytePtr")
 	cf.Func(&cfDataGetLength, "CFDataGetLength")
+	cf.Func(&cfMachPortCreateRunLoopSource, "CFMachPortCreateRunLoopSource")
+	cf.Func(&cfMachPortInvalidate, "CFMachPortInvalidate")
+	cf.Func(&cfDictionaryCreate, "CFDictionaryCreate")
+	cf.Var(&kCFBooleanTrue, "kCFBooleanTrue")
+	cf.Address(&kCFTypeDictionaryKeyCallBacks, "kCFTypeDictionaryKeyCallBacks")
+	cf.Address(&kCFTypeDictionaryValueCallBacks, "kCFTypeDictionaryValueCallBacks")
 	cf.Func(&cfEqual, "CFEqual")
 	cf.Func(&cfArrayGetCount, "CFArrayGetCount")
 	cf.Func(&cfArrayGetValueAtIndex, "CFArrayGetValueAtIndex")
@@ -134,7 +173,10 @@ const (
 	kCGEventMouseMoved        uint32 = 5
 	kCGEventLeftMouseDragged  uint32 = 6
 	kCGEventRightMouseDragged uint32 = 7
+	kCGEventKeyDown           uint32 = 10
+	kCGEventKeyUp             uint32 = 11
 	kCGEventFlagsChanged      uint32 = 12
+	kCGEventScrollWheel       uint32 = 22
 	kCGEventOtherMouseDown    uint32 = 25
 	kCGEventOtherMouseUp      uint32 = 26
 	kCGEventOtherMouseDragged uint32 = 27
@@ -143,12 +185,13 @@ const (
 	kCGMouseButtonRight  uint32 = 1
 	kCGMouseButtonCenter uint32 = 2
 
-	kCGMouseEventNumber       uint32 = 0
-	kCGMouseEventClickState   uint32 = 1
-	kCGMouseEventButtonNumber uint32 = 3
-	kCGMouseEventDeltaX       uint32 = 4
-	kCGMouseEventDeltaY       uint32 = 5
-	kCGEventSourceUserData    uint32 = 42
+	kCGMouseEventNumber              uint32 = 0
+	kCGMouseEventClickState          uint32 = 1
+	kCGMouseEventButtonNumber        uint32 = 3
+	kCGMouseEventDeltaX              uint32 = 4
+	kCGMouseEventDeltaY              uint32 = 5
+	kCGEventSourceUserData           uint32 = 42
+	kCGScrollWheelEventMomentumPhase uint32 = 123
 
 	kCGEventFlagMaskShift       uint64 = 0x20000
 	kCGEventFlagMaskControl     uint64 = 0x40000
@@ -160,8 +203,16 @@ const (
 	kCGWindowListOptionOnScreenOnly     uint32 = 1
 	kCGWindowListExcludeDesktopElements uint32 = 16
 
-	kCGScrollEventUnitPixel uint32 = 0
-	kCGHIDEventTap          uint32 = 0
+	kCGScrollEventUnitPixel     uint32 = 0
+	kCGAnyInputEventType        uint32 = 0xffff_ffff
+	kCGHIDEventTap              uint32 = 0
+	kCGSessionEventTap          uint32 = 1
+	kCGTailAppendEventTap       uint32 = 1
+	kCGEventTapOptionListenOnly uint32 = 1
+
+	// Not kinds of events, but what a tap is told of itself.
+	kCGEventTapDisabledByTimeout   int32 = -2
+	kCGEventTapDisabledByUserInput int32 = -1
 
 	kCGEventSourceStatePrivate              int32 = -1
 	kCGEventSourceStateCombinedSessionState int32 = 0

@@ -29,6 +29,7 @@ const arriveTime = 100 * time.Millisecond
 type quartzDriver struct {
 	source quartz.Ref
 	keys   quartzKeyboard
+	watch  *quartzWatcher // nil: nobody watches the person
 
 	at      Point    // where the pointer was last sent
 	sent    bool     // at is set
@@ -81,10 +82,6 @@ func permitPerson(source quartz.Ref) error {
 	}
 	return nil
 }
-
-// QuartzMayPost reports whether macOS delivers our events, as far as it says. It
-// never prompts. OpenQuartz must have succeeded before.
-func QuartzMayPost() bool { return axIsProcessTrusted() && cgPreflightPostEventAccess() }
 
 // mayPost refuses where events would be dropped, or go where nobody wants them.
 // Releases are posted without asking.
@@ -139,6 +136,9 @@ func (d *quartzDriver) post(event quartz.Ref, flags uint64) error {
 	// On every event, for it is the event's own flags that applications read.
 	cgEventSetFlags(event, flags)
 	cgEventSetIntegerValueField(event, kCGEventSourceUserData, QuartzTag)
+	if d.watch != nil {
+		d.watch.posting(event)
+	}
 	cgEventPost(kCGHIDEventTap, event)
 	return nil
 }

@@ -425,7 +425,7 @@ func TestQuartzRefuses(t *testing.T) {
 				}
 			}
 			m.want(t)
-			if got := QuartzMayPost(); got != (c.setting != "trusted" && c.setting != "post") {
+			if got := QuartzTrusted() && QuartzMayPost(); got != (c.setting != "trusted" && c.setting != "post") {
 				t.Errorf("may post: %v", got)
 			}
 			// Looking at the pointer takes no permission, and a release is always posted.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jezek/xgb/dpms"
 	"github.com/jezek/xgb/screensaver"
+	"github.com/jezek/xgb/xproto"
 
 	"drawbridge/internal/x11"
 )
@@ -31,14 +32,28 @@ func (d *x11Driver) KeepAwake(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Asleep implements Waker.
-func (d *x11Driver) Asleep(ctx context.Context) (bool, error) {
-	if ok, err := d.conn.Extension(ctx, "DPMS"); !ok || err != nil {
-		return false, err
+// Asleep implements Waker. A display sleeps when its power is down, and when the
+// server's own screen saver has blanked it.
+func (d *x11Driver) Asleep(ctx context.Context) (asleep bool, err error) {
+	power, err := d.conn.Extension(ctx, "DPMS")
+	if err == nil && power {
+		asleep, err = x11.Await(ctx, d.conn, func() (bool, error) {
+			r, err := dpms.Info(d.conn.Conn).Reply()
+			return err == nil && r.State && r.PowerLevel != dpms.DPMSModeOn, err
+		})
 	}
-	r, err := x11.Await(ctx, d.conn, func() (*dpms.InfoReply, error) { return dpms.Info(d.conn.Conn).Reply() })
+	saver := false
+	if err == nil && !asleep {
+		saver, err = d.conn.Extension(ctx, "MIT-SCREEN-SAVER")
+	}
+	if err == nil && saver {
+		asleep, err = x11.Await(ctx, d.conn, func() (bool, error) {
+			r, err := screensaver.QueryInfo(d.conn.Conn, xproto.Drawable(d.conn.Root)).Reply()
+			return err == nil && r.State == screensaver.StateOn, err
+		})
+	}
 	if err != nil {
 		return false, d.fail("ask whether the display sleeps", err)
 	}
-	return r.State && r.PowerLevel != dpms.DPMSModeOn, nil
+	return asleep, nil
 }

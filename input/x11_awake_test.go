@@ -3,12 +3,14 @@
 package input
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
-	"github.com/jezek/xgb/dpms"
 	"github.com/jezek/xgb/screensaver"
 	"github.com/jezek/xgb/xproto"
+
+	"drawbridge/internal/x11/power"
 )
 
 func TestKeepAwake(t *testing.T) {
@@ -60,23 +62,54 @@ func TestKeepAwake(t *testing.T) {
 
 func TestAsleep(t *testing.T) {
 	v := startDesk(t)
-	d := openDriver(t, v, true)
-	if asleep, err := d.Asleep(t.Context()); asleep || err != nil {
-		t.Errorf("a fresh display: %v, %v", asleep, err)
-	}
-	if ok, err := d.conn.Extension(t.Context(), "DPMS"); !ok || err != nil {
-		t.Logf("this server has no DPMS (%v), so the display cannot be sent to sleep", err)
-		return
-	}
-	dpms.Enable(d.conn.Conn)
-	if err := dpms.ForceLevelChecked(d.conn.Conn, dpms.DPMSModeOff).Check(); err != nil {
+	number, err := strconv.Atoi(v.Display()[1:])
+	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the display sleeps", func() bool {
+	s, err := power.Start(t.TempDir(), number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	driver, err := OpenX11(s.Display(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer driver.Close()
+	d := driver.(Waker)
+	for _, c := range []struct {
+		level uint16
+		want  bool
+	}{{power.On, false}, {power.Standby, true}, {power.Suspend, true}, {power.Off, true}, {power.On, false}} {
+		s.Set(c.level)
+		if asleep, err := d.Asleep(t.Context()); asleep != c.want || err != nil {
+			t.Errorf("level %d: asleep %v, %v", c.level, asleep, err)
+		}
+	}
+}
+
+// The server's own screen saver counts as sleep, on a server without power
+// management too.
+func TestBlanked(t *testing.T) {
+	v := startDesk(t)
+	d := openDriver(t, v, true)
+	p := sitDown(t, v)
+	asleep := func() bool {
 		asleep, err := d.Asleep(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return asleep
-	})
+	}
+	if asleep() {
+		t.Error("a fresh display sleeps")
+	}
+	if err := xproto.ForceScreenSaverChecked(d.conn.Conn, xproto.ScreenSaverActive).Check(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the display is blank", asleep)
+	if err := p.Move(1, 0); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the person has woken the display", func() bool { return !asleep() })
 }

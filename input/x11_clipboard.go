@@ -21,8 +21,8 @@ import (
 const (
 	incrBytes       = 200 << 10 // more goes in pieces: a request holds 256 KiB
 	keepBytes       = 64 << 20
-	keepTime        = 2 * time.Second
-	convertTimeout  = 500 * time.Millisecond
+	keepTime        = 4 * time.Second
+	convertTimeout  = time.Second
 	pasteTimeout    = time.Second
 	pasteQuietTime  = 100 * time.Millisecond
 	noticeTimeout   = 100 * time.Millisecond

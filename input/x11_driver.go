@@ -39,17 +39,18 @@ type x11Driver struct {
 	wheel     wheel
 	ping      *pinger
 	clip      *clipboard // made when first needed
+	parts     *parts
 
 	posting sync.Mutex // keeps the events of one post together
 	ledger  ledger
 }
 
 var (
-	_ Driver  = (*x11Driver)(nil)
-	_ Namer   = (*x11Driver)(nil)
-	_ Watched = (*x11Driver)(nil)
-	_ Grabber = (*x11Driver)(nil)
-	_ Waker   = (*x11Driver)(nil)
+	_ Driver    = (*x11Driver)(nil)
+	_ Inspector = (*x11Driver)(nil)
+	_ Watched   = (*x11Driver)(nil)
+	_ Grabber   = (*x11Driver)(nil)
+	_ Waker     = (*x11Driver)(nil)
 )
 
 // heldKey is what a Key call pressed, so that its release lets go of the same,
@@ -66,7 +67,7 @@ type heldKey struct {
 // A point is a pixel of the root window, whose top left corner is the origin.
 func OpenX11(display string, own bool) (Driver, error) {
 	d := &x11Driver{display: display, own: own, held: map[Key]heldKey{}}
-	d.ping = newPinger()
+	d.ping, d.parts = newPinger(), newParts()
 	ctx := context.Background()
 	var err error
 	if d.conn, err = x11.Dial(ctx, display, d.event); err != nil {
@@ -157,19 +158,61 @@ func (d *x11Driver) post(ctx context.Context, events ...fake) error {
 		// A call that was given up while the server was stuck may be at it yet.
 		d.posting.Lock()
 		defer d.posting.Unlock()
-		c := d.conn.Conn
 		for _, e := range events[:len(events)-1] {
 			if ctx.Err() == nil || e.isRelease() {
-				d.ledger.note(e)
-				xtest.FakeInput(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+				d.send(e)
 			}
 		}
 		e := events[len(events)-1]
 		if err := ctx.Err(); err != nil && !e.isRelease() {
 			return err
 		}
-		d.ledger.note(e)
-		return xtest.FakeInputChecked(c, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0).Check()
+		return d.sendChecked(e).Check()
+	})
+}
+
+// send posts one event; the caller holds posting.
+func (d *x11Driver) send(e fake) {
+	d.ledger.note(e)
+	xtest.FakeInput(d.conn.Conn, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+}
+
+func (d *x11Driver) sendChecked(e fake) xtest.FakeInputCookie {
+	d.ledger.note(e)
+	return xtest.FakeInputChecked(d.conn.Conn, e.kind, e.detail, 0, d.conn.Root, e.x, e.y, 0)
+}
+
+// notches posts n turns of the wheel's button b, each whole or not at all.
+//
+// Where a window manager grabs every press, the server holds the notches back and
+// plays them on as the manager lets them go. It drops a release, and the press
+// after it, that is played on while the device is down in the middle of a later
+// notch. So no request of another program may come between a press and its
+// release.
+func (d *x11Driver) notches(ctx context.Context, b byte, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return d.conn.Do(ctx, func() error {
+		d.posting.Lock()
+		defer d.posting.Unlock()
+		c := d.conn.Conn
+		var last xtest.FakeInputCookie
+		for i := range n {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			xproto.GrabServer(c)
+			d.send(fake{kind: xproto.ButtonPress, detail: b})
+			up := fake{kind: xproto.ButtonRelease, detail: b}
+			if i < n-1 {
+				d.send(up)
+			} else {
+				last = d.sendChecked(up)
+			}
+			xproto.UngrabServer(c)
+		}
+		return last.Check()
 	})
 }
 
@@ -183,7 +226,7 @@ func (d *x11Driver) Move(ctx context.Context, p Point) error {
 	if err == nil && d.pressed != 0 {
 		// Of the motions that wait in a frozen pointer's queue the server keeps
 		// the last one only, and a drag is nothing without its way.
-		err = d.taken(ctx, func(p *xproto.QueryPointerReply) bool { return p.RootX == e.x && p.RootY == e.y })
+		err = d.taken(ctx, takenTimeout, func(p *xproto.QueryPointerReply) bool { return p.RootX == e.x && p.RootY == e.y })
 	}
 	if err != nil {
 		return gone(err)
@@ -227,7 +270,7 @@ func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) erro
 			d.pressed |= mask
 		} else {
 			d.pressed &^= mask
-			err = d.taken(ctx, func(p *xproto.QueryPointerReply) bool { return p.Mask&mask == 0 })
+			err = d.taken(ctx, takenTimeout, func(p *xproto.QueryPointerReply) bool { return p.Mask&mask == 0 })
 		}
 	}
 	if err != nil {
@@ -236,9 +279,16 @@ func (d *x11Driver) Button(ctx context.Context, b Button, down bool, _ int) erro
 	return nil
 }
 
-// takenTimeout bounds the wait for a frozen pointer. It is spent in vain only
-// where the person holds the button or moves the pointer themselves.
-const takenTimeout = 250 * time.Millisecond
+// takenTimeout bounds the wait for a frozen pointer: more than a busy window
+// manager needs for a press. It is spent in vain only where the person holds the
+// button or moves the pointer themselves, which ends a batch anyway.
+// notchTimeout is added for each notch of a wheel. cancelTimeout is for who wants
+// to end.
+const (
+	takenTimeout  = time.Second
+	notchTimeout  = 20 * time.Millisecond
+	cancelTimeout = 250 * time.Millisecond
+)
 
 // taken waits until the pointer is as an event that was posted leaves it.
 //
@@ -246,19 +296,24 @@ const takenTimeout = 250 * time.Millisecond
 // then holds back everything of the pointer that follows, releases and motions,
 // until the manager has replayed the press to the application. Keys and messages
 // are not held back: what is typed right after a click would overtake it.
-func (d *x11Driver) taken(ctx context.Context, ok func(*xproto.QueryPointerReply) bool) error {
-	deadline := time.Now().Add(takenTimeout)
+func (d *x11Driver) taken(ctx context.Context, timeout time.Duration, ok func(*xproto.QueryPointerReply) bool) error {
+	wait, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		p, err := x11.Await(ctx, d.conn, func() (*xproto.QueryPointerReply, error) {
+		p, err := x11.Await(wait, d.conn, func() (*xproto.QueryPointerReply, error) {
 			return xproto.QueryPointer(d.conn.Conn, d.conn.Root).Reply()
 		})
-		if err != nil || ok(p) || time.Now().After(deadline) {
-			return err
+		if err == nil && ok(p) {
+			return nil
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if err == nil {
+			err = sleep(wait, pause)
+		}
+		if wait.Err() != nil {
 			return ctx.Err()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -287,7 +342,6 @@ func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
 	if err != nil {
 		return err
 	}
-	var events []fake
 	for _, w := range []struct {
 		n             int
 		forward, back byte
@@ -299,18 +353,24 @@ func (d *x11Driver) Scroll(ctx context.Context, dx, dy float64) error {
 		if b, err = d.device(ctx, b); err != nil {
 			return d.fail("scroll", err)
 		}
-		for range w.n {
-			events = append(events, fake{kind: xproto.ButtonPress, detail: b}, fake{kind: xproto.ButtonRelease, detail: b})
+		if err = d.notches(ctx, b, w.n); err != nil {
+			break
 		}
 	}
-	if len(events) == 0 {
+	if nx|ny == 0 {
 		return nil
 	}
-	err = d.post(ctx, events...)
-	// Also after a cancel: what was pressed has been released, but behind a grab
-	// the server does not know it yet.
-	const wheelMask = xproto.KeyButMaskButton4 | xproto.KeyButMaskButton5
-	err = errors.Join(err, d.taken(context.WithoutCancel(ctx), func(p *xproto.QueryPointerReply) bool { return p.Mask&wheelMask == 0 }))
+	wheelUp := func(p *xproto.QueryPointerReply) bool {
+		return p.Mask&(xproto.KeyButMaskButton4|xproto.KeyButMaskButton5) == 0
+	}
+	if err == nil {
+		err = d.taken(ctx, takenTimeout+notchTimeout*time.Duration(max(ny, -ny)), wheelUp)
+	}
+	if ctx.Err() != nil {
+		// What was pressed has been released, but behind a grab the server does not
+		// know it yet.
+		err = errors.Join(err, d.taken(context.WithoutCancel(ctx), cancelTimeout, wheelUp))
+	}
 	if err != nil {
 		return d.fail("scroll", err)
 	}
@@ -386,6 +446,7 @@ func (d *x11Driver) Close() error {
 	if d.clip != nil {
 		d.clip.close()
 	}
+	d.parts.close()
 	d.conn.Close()
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 
+	"drawbridge/input/virtual"
 	"drawbridge/internal/x11"
 )
 
@@ -85,21 +86,18 @@ func TestPointerEvents(t *testing.T) {
 	l.want(t)
 }
 
-// TestGrabbedPress clicks and drags where a window manager holds every press
-// back for a while, as those do that raise windows on a click.
-func TestGrabbedPress(t *testing.T) {
-	v := startDesk(t)
-	d := openDriver(t, v, true)
-	l := newLogger(t, v)
-	ctx := t.Context()
-	manager := make(chan xgb.Event, 64)
-	c, err := x11.Dial(ctx, v.Display(), func(ev xgb.Event) { manager <- ev })
+// holdPresses plays a window manager that raises windows on a click: the server
+// holds every press of a button back until the manager has had a look at it.
+func holdPresses(t *testing.T, v *virtual.Virtual, button byte, busy time.Duration) {
+	t.Helper()
+	manager := make(chan xgb.Event, 1024)
+	c, err := x11.Dial(t.Context(), v.Display(), func(ev xgb.Event) { manager <- ev })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	if err := xproto.GrabButtonChecked(c.Conn, false, c.Root, xproto.EventMaskButtonPress, xproto.GrabModeSync,
-		xproto.GrabModeAsync, 0, 0, 1, xproto.ModMaskAny).Check(); err != nil {
+		xproto.GrabModeAsync, 0, 0, button, xproto.ModMaskAny).Check(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -107,7 +105,7 @@ func TestGrabbedPress(t *testing.T) {
 			select {
 			case ev := <-manager:
 				if e, ok := ev.(xproto.ButtonPressEvent); ok {
-					time.Sleep(60 * time.Millisecond) // it is busy
+					time.Sleep(busy)
 					xproto.AllowEvents(c.Conn, xproto.AllowReplayPointer, e.Time)
 				}
 			case <-c.Dead():
@@ -115,7 +113,16 @@ func TestGrabbedPress(t *testing.T) {
 			}
 		}
 	}()
+}
 
+// TestGrabbedPress clicks and drags where a window manager holds every press
+// back for a while.
+func TestGrabbedPress(t *testing.T) {
+	v := startDesk(t)
+	d := openDriver(t, v, true)
+	l := newLogger(t, v)
+	ctx := t.Context()
+	holdPresses(t, v, 1, 60*time.Millisecond)
 	do := func(errs ...error) {
 		t.Helper()
 		if err := errors.Join(errs...); err != nil {
@@ -127,6 +134,39 @@ func TestGrabbedPress(t *testing.T) {
 	do(d.Button(ctx, Left, true, 1), d.Move(ctx, Point{310, 305}), d.Move(ctx, Point{320, 310}), d.Move(ctx, Point{330, 310}),
 		d.Button(ctx, Left, false, 1))
 	l.want(t, "P1@300,300/0", "M310,305/100", "M320,310/100", "M330,310/100", "R1/100")
+}
+
+// TestGrabbedWheel turns the wheel where a window manager holds every notch back.
+// It looks at them at different speeds, so that it lets go at any moment of the
+// turn.
+func TestGrabbedWheel(t *testing.T) {
+	for _, busy := range []time.Duration{0, 100 * time.Microsecond, time.Millisecond} {
+		t.Run(busy.String(), func(t *testing.T) {
+			v := startDesk(t)
+			d := openDriver(t, v, true)
+			l := newLogger(t, v)
+			ctx := t.Context()
+			holdPresses(t, v, 5, busy)
+			const notches = 100
+			for range 5 {
+				if err := errors.Join(d.Move(ctx, Point{300, 300}), d.Scroll(ctx, 0, notches*notchPixels)); err != nil {
+					t.Fatal(err)
+				}
+				var got [2]int
+				for _, e := range l.take(t) {
+					switch {
+					case strings.HasPrefix(e, "P5@300,300/"):
+						got[0]++
+					case strings.HasPrefix(e, "R5/"):
+						got[1]++
+					}
+				}
+				if got != [2]int{notches, notches} {
+					t.Errorf("%d presses and %d releases arrived, want %d of each", got[0], got[1], notches)
+				}
+			}
+		})
+	}
 }
 
 // TestSwappedButtons clicks on the display of a left-handed person who likes the

@@ -17,9 +17,12 @@ import (
 )
 
 // x11Grab keeps one chord by grabs on a connection of its own: what others hold
-// or type does not delay it.
+// or type does not delay it. It hears of the chord by the raw events of the devices:
+// a grab tells nothing while a menu has grabbed the whole keyboard, nor while a batch
+// holds one more modifier.
 type x11Grab struct {
 	conn    *x11.Conn
+	raw     *x11.RawConn // nil: the server has no such events, and the grab must tell
 	mods    []Key
 	key     Key
 	pressed func()
@@ -32,6 +35,22 @@ type x11Grab struct {
 	// Of whoever takes: the setup, then the goroutine that follows the keymap.
 	code byte
 	held []uint16 // the states of the modifiers that are grabbed with it
+
+	mu    sync.Mutex // guards what follows
+	chord rawChord
+}
+
+// rawChord is a chord by the codes of its keys.
+type rawChord struct {
+	code byte
+	mods [][]byte // of each modifier, the keys that make it
+}
+
+// pressed tells whether the chord is whole, its last key having been pressed.
+func (c rawChord) pressed(down map[byte]bool) bool {
+	return !slices.ContainsFunc(c.mods, func(codes []byte) bool {
+		return !slices.ContainsFunc(codes, func(code byte) bool { return down[code] })
+	})
 }
 
 // Grab implements Grabber.
@@ -42,7 +61,17 @@ func (d *x11Driver) Grab(ctx context.Context, mods []Key, k Key, pressed func())
 	if g.conn, err = x11.Dial(ctx, d.display, g.event); err != nil {
 		return nil, err
 	}
-	if err := g.take(ctx); err != nil {
+	g.raw, err = x11.DialRaw(ctx, d.display)
+	if errors.Is(err, x11.ErrNoXInput) {
+		g.raw, err = nil, nil
+	}
+	if err == nil {
+		err = g.take(ctx)
+	}
+	if err != nil {
+		if g.raw != nil {
+			g.raw.Close()
+		}
 		g.conn.Close()
 		return nil, d.fail(what, err)
 	}
@@ -50,25 +79,53 @@ func (d *x11Driver) Grab(ctx context.Context, mods []Key, k Key, pressed func())
 	g.stop = stop
 	g.ended.Go(func() { g.tell(own) })
 	g.ended.Go(func() { g.follow(own) })
+	if g.raw != nil {
+		g.ended.Go(g.hear)
+	}
 	return g, nil
+}
+
+// hear follows what the keys do, until its connection ends.
+func (g *x11Grab) hear() {
+	for down := map[byte]bool{}; ; {
+		e, err := g.raw.Next()
+		if err != nil {
+			return
+		}
+		switch code := byte(e.Detail); e.Kind {
+		case x11.RawKeyRelease:
+			delete(down, code)
+		case x11.RawKeyPress:
+			repeated := down[code]
+			down[code] = true
+			g.mu.Lock()
+			chord := g.chord
+			g.mu.Unlock()
+			if !repeated && code == chord.code && chord.pressed(down) {
+				notify(g.signal)
+			}
+		}
+	}
+}
+
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
 }
 
 // event is called by the connection's goroutine, which must not wait.
 func (g *x11Grab) event(ev xgb.Event) {
-	ch := g.signal
 	switch e := ev.(type) {
 	case xproto.KeyPressEvent:
-	case xproto.MappingNotifyEvent:
-		if e.Request == xproto.MappingPointer {
-			return
+		if g.raw == nil {
+			notify(g.signal)
 		}
-		ch = g.changed
-	default:
-		return
-	}
-	select {
-	case ch <- struct{}{}:
-	default:
+	case xproto.MappingNotifyEvent:
+		if e.Request != xproto.MappingPointer {
+			notify(g.changed)
+		}
 	}
 }
 
@@ -116,7 +173,15 @@ func (g *x11Grab) take(ctx context.Context) error {
 	if s.shift {
 		state = xproto.ModMaskShift
 	}
+	chord := rawChord{code: s.code}
 	for _, k := range g.mods {
+		var codes []byte
+		for code := int(keys.min); code <= int(keys.max); code++ {
+			if slices.ContainsFunc(keys.row(byte(code)), func(sym xproto.Keysym) bool { return slices.Contains(keysymsOf(k), sym) }) {
+				codes = append(codes, byte(code))
+			}
+		}
+		chord.mods = append(chord.mods, codes)
 		bit, ok := modifierBit(keys, m, keysymsOf(k)...)
 		if !ok {
 			return fmt.Errorf("%q is no modifier on this keyboard: %w", string(k), ErrNoKey)
@@ -129,6 +194,7 @@ func (g *x11Grab) take(ctx context.Context) error {
 		held = append(held, state|bit, state|bit|xproto.ModMaskLock)
 	}
 	if s.code == g.code && slices.Equal(held, g.held) {
+		g.hearFor(chord)
 		return nil
 	}
 	err = g.conn.Do(ctx, func() error {
@@ -153,7 +219,14 @@ func (g *x11Grab) take(ctx context.Context) error {
 		}
 	}
 	g.code, g.held = s.code, held
+	g.hearFor(chord)
 	return nil
+}
+
+func (g *x11Grab) hearFor(c rawChord) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.chord = c
 }
 
 // modifierBit finds the bit of a modifier in the keyboard's state.
@@ -180,6 +253,9 @@ func modifierBit(keys *keymap, m *xproto.GetModifierMappingReply, syms ...xproto
 // Close gives the chord back and waits until pressed has returned.
 func (g *x11Grab) Close() error {
 	g.stop()
+	if g.raw != nil {
+		g.raw.Close()
+	}
 	g.conn.Close()
 	g.ended.Wait()
 	return nil

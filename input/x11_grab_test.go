@@ -74,6 +74,38 @@ func TestGrab(t *testing.T) {
 		t.Errorf("other chords did not arrive: %s", got)
 	}
 
+	// It is heard while the keyboard is another program's, as under an open menu, and
+	// while a batch holds one more modifier.
+	if r, err := xproto.GrabKeyboard(l.conn.Conn, false, l.win, xproto.TimeCurrentTime, xproto.GrabModeAsync, xproto.GrabModeAsync).Reply(); err != nil || r.Status != xproto.GrabStatusSuccess {
+		t.Fatalf("grab the keyboard: %+v, %v", r, err)
+	}
+	heard := func(what string) {
+		t.Helper()
+		select {
+		case <-pressed:
+		case <-time.After(limit):
+			t.Fatalf("the chord was not heard %s", what)
+		}
+	}
+	keys(codeControl, codeAlt, codeEscape)
+	heard("under a menu")
+	if err := xproto.UngrabKeyboardChecked(l.conn.Conn, xproto.TimeCurrentTime).Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Key(t.Context(), Shift, true); err != nil {
+		t.Fatal(err)
+	}
+	keys(codeControl, codeAlt, codeEscape)
+	heard("with Shift held")
+	if err := d.Key(t.Context(), Shift, false); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-pressed:
+		t.Error("the chord was heard twice")
+	default:
+	}
+
 	// What another program has taken cannot be had.
 	if _, err := openDriver(t, v, true).Grab(t.Context(), []Key{Control, Alt}, Escape, func() {}); err == nil || !strings.Contains(err.Error(), "another program has taken it") {
 		t.Errorf("taken twice: %v", err)

@@ -5,6 +5,7 @@ package input
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 	"unicode"
 
@@ -53,6 +54,7 @@ type typing struct {
 	ahead   int  // graphemes sent since the application was waited for
 	done    int  // bytes sent
 	pasted  bool // the clipboard is to be put back
+	unled   bool // nothing in the text leads to another field
 }
 
 func (t *typing) run(ctx context.Context) (n int, err error) {
@@ -71,8 +73,13 @@ func (t *typing) run(ctx context.Context) (n int, err error) {
 			return t.done, err
 		}
 		if ok {
-			t.add(t.graphemes[i], strokes)
-			i++
+			g := t.graphemes[i]
+			t.add(g, strokes)
+			if i++; i < len(t.graphemes) && leads(g) {
+				if err := t.led(ctx); err != nil {
+					return t.done, err
+				}
+			}
 			if t.pending >= chunkGraphemes {
 				if err := t.flush(ctx); err != nil {
 					return t.done, err
@@ -90,6 +97,33 @@ func (t *typing) run(ctx context.Context) (n int, err error) {
 		i = end
 	}
 	return t.done, t.flush(ctx)
+}
+
+// leads tells whether a grapheme may move the keyboard to another field.
+func leads(g string) bool { return g == "\t" || g == "\n" || g == "\r\n" || g == "\r" }
+
+// led refuses to go on where a Tab or Return has led into a field that hides what
+// is typed. In a text of several lines they are text, and where nothing is told of
+// the window's parts nothing can be known.
+func (t *typing) led(ctx context.Context) error {
+	if t.unled {
+		return nil
+	}
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	if _, err := t.d.ping.wait(ctx, syncTimeout); err != nil {
+		return err
+	}
+	part, err := t.d.partFocused(ctx)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	t.unled = part == nil || part.Lines
+	if part != nil && part.Secure {
+		return fmt.Errorf("%w: the text led into a password field", ErrSecureInput)
+	}
+	return nil
 }
 
 // runes lists the characters to enter for a grapheme; a CR LF is one Return.

@@ -116,7 +116,7 @@ func TestTypeIntoTerminal(t *testing.T) {
 			want := ascii + "\nÄé 中文字符 😀\n" + cjk(120, 0x4e00) + "\nlast line\n"
 			mustType(t, d, want)
 			var got string
-			for end := time.Now().Add(limit / 2); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			for end := time.Now().Add(limit); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 				b, err := os.ReadFile(out)
 				if err != nil {
 					t.Fatal(err)
@@ -204,6 +204,8 @@ func clip(t *testing.T, env []string, selection string, set *string) string {
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("xclip: %v", err)
 		}
+		// Only its child takes the selection, when it gets to it.
+		eventually(t, "xclip holds the "+selection, func() bool { return clip(t, env, selection, nil) == *set })
 		return ""
 	}
 	out, err := cmd.Output()

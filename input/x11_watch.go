@@ -5,8 +5,6 @@ package input
 import (
 	"context"
 	"fmt"
-	"math"
-	"sync"
 	"time"
 
 	"github.com/jezek/xgb/xproto"
@@ -16,13 +14,11 @@ import (
 
 const motionKind = xproto.MotionNotify
 
-// restTime without motion ends a drift: small motions far apart do not add up.
-const restTime = 500 * time.Millisecond
-
 // x11Watcher sees the person by the raw events of the server's devices. What
 // comes from a device that is not XTEST's is the person's; of XTEST's, what we
 // did not post.
 type x11Watcher struct {
+	*sight
 	conn   *x11.RawConn
 	screen [2]float64 // in pixels
 	ledger *ledger
@@ -31,11 +27,6 @@ type x11Watcher struct {
 	// Of the goroutine that watches.
 	drift  drift
 	places map[uint16][2]float64 // of absolute devices, in pixels
-
-	mu      sync.Mutex // guards what follows
-	person  Person
-	changed chan struct{}
-	err     error
 }
 
 // Watch implements Watched.
@@ -51,8 +42,8 @@ func (d *x11Driver) Watch(ctx context.Context) (Watcher, error) {
 		return nil, err
 	}
 	d.ledger.open()
-	w := &x11Watcher{conn: c, screen: c.Screen(), ledger: &d.ledger, ended: make(chan struct{}),
-		places: map[uint16][2]float64{}, changed: make(chan struct{})}
+	w := &x11Watcher{sight: newSight(), conn: c, screen: c.Screen(), ledger: &d.ledger, ended: make(chan struct{}),
+		places: map[uint16][2]float64{}}
 	go w.watch()
 	return w, nil
 }
@@ -62,11 +53,11 @@ func (w *x11Watcher) watch() {
 	for {
 		e, err := w.conn.Next()
 		if err != nil {
-			w.fail(err)
+			w.blind(fmt.Errorf("the person's input cannot be seen any more: %w", err))
 			return
 		}
 		if what := w.read(e, time.Now()); what != "" {
-			w.act(what)
+			w.act(what, time.Now())
 		}
 	}
 }
@@ -78,20 +69,20 @@ func (w *x11Watcher) read(e x11.Raw, now time.Time) string {
 	}
 	switch e.Kind {
 	case x11.RawKeyPress, x11.RawKeyRelease:
-		return "pressed a key"
+		return pressedKey
 	case x11.RawButtonPress, x11.RawButtonRelease:
 		if e.Detail >= 4 && e.Detail <= 7 {
-			return "turned the wheel"
+			return turnedWheel
 		}
-		return "pressed a button of the mouse"
+		return pressedButton
 	}
 	for axis := range e.Axes {
 		if axis > 1 {
-			return "turned the wheel"
+			return turnedWheel
 		}
 	}
 	if dx, dy := w.moved(e); w.drift.add(dx, dy, now) {
-		return "moved the pointer"
+		return movedPointer
 	}
 	return ""
 }
@@ -132,52 +123,6 @@ func (w *x11Watcher) moved(e x11.Raw) (dx, dy float64) {
 		return 0, 0
 	}
 	return now[0] - last[0], now[1] - last[1]
-}
-
-// drift adds up the motion of a pointer that somebody or something moves.
-type drift struct {
-	x, y float64
-	last time.Time
-	far  bool
-}
-
-// add reports whether the pointer has gone far enough to be moved by a person.
-func (d *drift) add(dx, dy float64, now time.Time) bool {
-	if now.Sub(d.last) > restTime {
-		*d = drift{}
-	}
-	d.last = now
-	d.x, d.y = d.x+dx, d.y+dy
-	d.far = d.far || math.Hypot(d.x, d.y) >= DriftPoints
-	return d.far
-}
-
-func (w *x11Watcher) act(what string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.person = Person{Acts: w.person.Acts + 1, Last: time.Now(), What: what}
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-func (w *x11Watcher) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = fmt.Errorf("the person's input cannot be seen any more: %w", err)
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-func (w *x11Watcher) Person() (Person, <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.person, w.changed
-}
-
-func (w *x11Watcher) Err() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
 }
 
 func (w *x11Watcher) Close() error {

@@ -38,13 +38,26 @@ func (d *x11Driver) Focused(ctx context.Context) (*Window, error) {
 }
 
 func (d *x11Driver) Under(ctx context.Context, p Point) (*Window, error) {
+	found, err := d.windowAt(ctx, p)
+	var w *Window
+	if err == nil && found != 0 {
+		w, err = d.describe(ctx, found)
+	}
+	if err != nil {
+		return nil, d.fail("name the window under the pointer", err)
+	}
+	return w, nil
+}
+
+// windowAt finds the window at p; 0: there is none that names its program.
+func (d *x11Driver) windowAt(ctx context.Context, p Point) (xproto.Window, error) {
 	at, err := motion(p)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	// Down from the root, as far as the first window that names its program: the
 	// window manager's frames have no name.
-	found, err := x11.Await(ctx, d.conn, func() (xproto.Window, error) {
+	return x11.Await(ctx, d.conn, func() (xproto.Window, error) {
 		c, root := d.conn.Conn, d.conn.Root
 		for w := root; ; {
 			r, err := xproto.TranslateCoordinates(c, root, w, at.x, at.y).Reply()
@@ -60,14 +73,6 @@ func (d *x11Driver) Under(ctx context.Context, p Point) (*Window, error) {
 			}
 		}
 	})
-	var w *Window
-	if err == nil && found != 0 {
-		w, err = d.describe(ctx, found)
-	}
-	if err != nil {
-		return nil, d.fail("name the window under the pointer", err)
-	}
-	return w, nil
 }
 
 // describe reads a window's class and title.

@@ -24,6 +24,8 @@ have xfce4-panel xfce4-panel
 have chromium chromium
 have openssl openssl
 have python3 python3
+[ -x /usr/libexec/at-spi-bus-launcher ] || need="$need at-spi2-core"
+/usr/bin/python3 -c 'import gi; gi.require_version("Gtk", "3.0")' 2>/dev/null || need="$need python3-gi gir1.2-gtk-3.0"
 have systemd-analyze systemd
 have unzip unzip
 have npm npm

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !standin
 
 package ui
 
@@ -201,15 +201,6 @@ func (d *notifier) meet(conn *dbus.Conn) {
 	}
 }
 
-func isOver(p *gate.Pending) bool {
-	select {
-	case <-p.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 // fill puts up what waits, as far as there is place.
 func (d *notifier) fill() {
 	for len(d.waiting) > 0 && len(d.up) < mostNotified && d.ready.Load() {
@@ -349,15 +340,9 @@ func notifyText(p *Prompt) (summary, body string) {
 		}
 	}
 	switch p.Kind {
-	case gate.AskResume:
-		return "Everything is paused", "Go on?"
-	case gate.AskPage:
-		return "A page asks to answer for you", "If you opened it: which number does it show?"
+	case gate.AskResume, gate.AskPage:
+		return headline(p), question(p)
 	case gate.AskAccept, gate.AskLoosen:
-		summary = "Allow more than before?"
-		if p.Kind == gate.AskLoosen {
-			summary = Escape(p.Client, 40) + " asks to allow more"
-		}
 		for _, it := range p.Items[:min(len(p.Items), notifyLines)] {
 			b.WriteString(Escape(it, 200) + "\n")
 		}
@@ -365,7 +350,6 @@ func notifyText(p *Prompt) (summary, body string) {
 			fmt.Fprintf(&b, "and %s, see the tray's menu or the terminal\n", plural(n, "more change"))
 		}
 	default:
-		summary = fmt.Sprintf("%s wants to run %s", Escape(p.Client, 40), Escape(p.Tool, 40))
 		if p.Again {
 			b.WriteString("You allowed it; the screen around its targets has changed since.\n")
 		}
@@ -375,7 +359,7 @@ func notifyText(p *Prompt) (summary, body string) {
 			fmt.Fprintf(&b, ", %s", roughly(p.Left))
 		}
 	}
-	return summary, strings.TrimSpace(b.String())
+	return headline(p), strings.TrimSpace(b.String())
 }
 
 // notifyActions are the buttons: pairs of what they are called for us and for

@@ -44,7 +44,7 @@ type Item struct {
 	Key      string
 	Label    string
 	Disabled bool
-	Checked  bool // of an item in a section of check items
+	Checked  bool // with a mark before it
 	Action   Action
 	Sub      []Item
 }

@@ -49,7 +49,7 @@ func TestPageInBrowser(t *testing.T) {
 	}
 
 	home := t.TempDir()
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.Env("HOME="+home, "TMPDIR="+home))
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute), chromedp.Env("HOME="+home, "TMPDIR="+home))
 	ctx, end := chromedp.NewExecAllocator(t.Context(), opts...)
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
@@ -57,7 +57,7 @@ func TestPageInBrowser(t *testing.T) {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // starts it
 		t.Fatal(err)
 	}
-	ctx, end = context.WithTimeout(ctx, 2*time.Minute)
+	ctx, end = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(end)
 	do := func(actions ...chromedp.Action[chromedp.Void]) {
 		t.Helper()

@@ -140,12 +140,7 @@ func NewPrompt(p *gate.Pending, now time.Time) Prompt {
 	v := Prompt{ID: p.ID, Kind: p.Kind, Again: p.Again, Choices: p.Choices, Scopes: p.Scopes(), Since: p.Since}
 	if r := p.Request; r != nil {
 		v.Client, v.Tool, v.Host = r.Client, r.Tool, r.Host
-		if p.Kind == gate.AskCall {
-			v.Args = arguments(r.Args)
-		}
-		if r.Extra != nil {
-			v.Args = append(append(v.Args, "and sends along, beside the arguments:"), arguments(r.Extra)...)
-		}
+		v.Args = argumentLines(p, brief)
 	}
 	for _, it := range p.Items {
 		v.Items = append(v.Items, it.Text)
@@ -157,6 +152,18 @@ func NewPrompt(p *gate.Pending, now time.Time) Prompt {
 		v.Left = max(time.Millisecond, p.Deadline.Sub(now))
 	}
 	return v
+}
+
+// argumentLines lays out all that a call carries.
+func argumentLines(p *gate.Pending, most room) []string {
+	var lines []string
+	if p.Kind == gate.AskCall {
+		lines = laidOut(p.Request.Args, most)
+	}
+	if p.Request.Extra != nil {
+		lines = append(append(lines, "and sends along, beside the arguments:"), laidOut(p.Request.Extra, most)...)
+	}
+	return lines
 }
 
 // Offers tells whether an answer makes sense.

@@ -458,11 +458,23 @@ func name(s string) string { return Escape(s, 100) }
 
 // arguments lays a JSON text out in lines that are safe to show. Texts are shown
 // by what they say: \u0072m is rm.
-func arguments(raw []byte) []string {
+func arguments(raw []byte) []string { return laidOut(raw, brief) }
+
+// room is how much of arguments is shown: characters of one value, and lines.
+type room struct{ value, lines int }
+
+var (
+	brief = room{longest, mostLines}
+	// whole is for a place that can be scrolled. What is longer stops no person
+	// from denying it.
+	whole = room{200_000, 20_000}
+)
+
+func laidOut(raw []byte, most room) []string {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return []string{"(no arguments)"}
 	}
-	l := layout{d: json.NewDecoder(bytes.NewReader(raw))}
+	l := layout{d: json.NewDecoder(bytes.NewReader(raw)), most: most.value}
 	l.d.UseNumber()
 	err := l.value("")
 	if err == nil {
@@ -471,12 +483,12 @@ func arguments(raw []byte) []string {
 		}
 	}
 	if err != nil {
-		return []string{"(no JSON) " + Escape(string(raw), longest)}
+		return []string{"(no JSON) " + Escape(string(raw), most.value)}
 	}
 	l.lines = append(l.lines, l.line)
-	if n := len(l.lines) - mostLines; n > 0 {
-		head := l.lines[:mostLines*2/3]
-		tail := l.lines[len(l.lines)-(mostLines-len(head)):]
+	if n := len(l.lines) - most.lines; n > 0 {
+		head := l.lines[:most.lines*2/3]
+		tail := l.lines[len(l.lines)-(most.lines-len(head)):]
 		return slices.Concat(head, []string{fmt.Sprintf("⟨… %d lines left out …⟩", n)}, tail)
 	}
 	return l.lines
@@ -487,6 +499,7 @@ type layout struct {
 	d     *json.Decoder
 	lines []string
 	line  string // begun and not ended
+	most  int    // characters of one value
 }
 
 func (l *layout) next(indent string) {
@@ -501,7 +514,7 @@ func (l *layout) value(indent string) error {
 	}
 	delim, ok := tok.(json.Delim)
 	if !ok {
-		l.line += scalar(tok)
+		l.line += scalar(tok, l.most)
 		return nil
 	}
 	if len(indent) > 200 { // 100 deep
@@ -520,7 +533,7 @@ func (l *layout) value(indent string) error {
 			if err != nil {
 				return err
 			}
-			l.line += scalar(key) + ": "
+			l.line += scalar(key, l.most) + ": "
 		}
 		if err := l.value(inner); err != nil {
 			return err
@@ -537,13 +550,13 @@ func (l *layout) value(indent string) error {
 	return nil
 }
 
-func scalar(tok json.Token) string {
+func scalar(tok json.Token, most int) string {
 	s, ok := tok.(string)
 	if !ok {
 		if tok == nil {
 			return "null"
 		}
-		return Escape(fmt.Sprint(tok), longest)
+		return Escape(fmt.Sprint(tok), most)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -551,7 +564,7 @@ func scalar(tok json.Token) string {
 	if err := e.Encode(s); err != nil { // a string always encodes
 		return "?"
 	}
-	return Escape(strings.TrimSuffix(b.String(), "\n"), longest)
+	return Escape(strings.TrimSuffix(b.String(), "\n"), most)
 }
 
 // newWord makes a word that can be typed and not guessed: three syllables.

@@ -52,6 +52,11 @@ type Renderer interface {
 	Close()
 }
 
+// Revealer is a Renderer whose item the person can hide.
+type Revealer interface {
+	Reveal() // shows it again
+}
+
 // ErrNoTray tells that a status item has no place here.
 var ErrNoTray = errors.New("there is no place for a status item")
 

@@ -288,6 +288,27 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: error %v, want one that names the file and says %q", path, err, want)
 		}
 	}
+	// Where anybody could put another file in its place.
+	for _, c := range []struct {
+		mode fs.FileMode
+		ok   bool
+	}{{0o777, false}, {0o757, false}, {0o777 | fs.ModeSticky, true}, {0o755, true}} {
+		open := filepath.Join(t.TempDir(), "open")
+		inner := filepath.Join(open, "inner")
+		if err := errors.Join(os.MkdirAll(inner, 0o755), os.Chmod(open, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		for _, where := range []string{open, inner} {
+			p := filepath.Join(where, "c.yaml")
+			if err := os.WriteFile(p, []byte("hide: []"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Load(p, true)
+			if c.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), open+", which can be written by everybody") {
+				t.Errorf("%s below a directory of mode %v: %v", p, c.mode, err)
+			}
+		}
+	}
 	if os.Geteuid() == 0 {
 		foreign := write("foreign.yaml", "hide: []", 0o600)
 		if err := os.Chown(foreign, 12345, -1); err != nil {

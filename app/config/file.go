@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -20,8 +21,8 @@ type Loaded struct {
 }
 
 // Load reads the file at path. The file must be a regular one that only its
-// owner, who must be this user or root, can write: whoever can change it widens
-// what programs may do. A missing file is an error only when it was asked for.
+// owner, who must be this user or root, can write, in directories that not
+// everybody can: whoever can change it widens what programs may do. A missing file is an error only when it was asked for.
 func Load(path string, asked bool) (*Loaded, error) {
 	l := &Loaded{Config: Default(), Path: path, from: map[string]string{}}
 	data, err := read(path)
@@ -72,7 +73,35 @@ func read(path string) ([]byte, error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() && st.Uid != 0 {
 		return nil, &Error{File: path, Msg: fmt.Sprintf("belongs to another user (uid %d); make it yours with chown", st.Uid)}
 	}
+	if err := checkAbove(path); err != nil {
+		return nil, err
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// checkAbove refuses a file in whose place anybody can put another one, since they
+// can write a directory above it. In one with the sticky bit, as /tmp has it, each
+// file is its owner's.
+func checkAbove(path string) error {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+			return &Error{File: path, Msg: fmt.Sprintf("is below %s, which can be written by everybody (mode %04o), so that anybody can put another file in its place; run chmod o-w on it", dir, info.Mode().Perm())}
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 // missing is an [Error] about a file that is not there.

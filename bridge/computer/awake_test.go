@@ -2,8 +2,10 @@ package computer
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"drawbridge/bridge/stop"
 	"drawbridge/capture"
@@ -22,11 +24,38 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
+// A screen that is locked while a batch waits gets nothing of what follows.
+func TestLockedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var locked atomic.Bool
+		r := newRig(t, func(o *Options) {
+			o.Desk.Blocked = func(context.Context) error {
+				if locked.Load() {
+					return capture.ErrLocked
+				}
+				return nil
+			}
+		})
+		r.look()
+		time.AfterFunc(time.Second, func() { locked.Store(true) })
+		res := r.call(t.Context(), `[{"type":"keypress","keys":["a"]},{"type":"wait"},{"type":"type","text":"secret"}]`)
+		if s := res.StructuredContent.Stopped; s == nil || s.Reason != stop.Locked || s.Index != 2 || res.statuses() != "executed executed refused" {
+			t.Errorf("stopped %+v, %s", s, res.statuses())
+		}
+	})
+}
+
 // The display is kept awake exactly while a batch acts, however it ends.
 func TestKeptAwake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, times := 0, 0
 		r := newRig(t, func(o *Options) {
+			o.Desk.Blocked = func(context.Context) error {
+				if kept != 0 {
+					t.Error("whether the display sleeps is asked when it has been woken")
+				}
+				return nil
+			}
 			o.Desk.Awake = func(context.Context) func() { kept++; times++; return func() { kept-- } }
 		})
 		r.look()

@@ -79,8 +79,10 @@ const (
 
 // Names of permissions, as /status and doctor show them.
 const (
-	PermAccessibility   = "accessibility"    // posting events
+	PermAccessibility   = "accessibility"    // driving other programs
+	PermPostEvents      = "post_events"      // posting events, where that is apart
 	PermScreenRecording = "screen_recording" // taking pictures
+	PermInputMonitoring = "input_monitoring" // seeing the person's own input
 )
 
 // Status of one executed action.

@@ -28,11 +28,39 @@ func (r *run) expected(a *action, w *input.Window, where string) error {
 		want = append(want, "a window with "+quote(a.expect.window)+" in its title")
 	}
 	got := "no window that gives its name"
-	if t := r.target(w); t != nil {
-		got = fmt.Sprintf("%s with the window %s", quote(t.App), quote(t.Window))
+	if w != nil {
+		got = r.quoted(w)
 	}
 	return &stop.Error{Reason: stop.Expect, Message: fmt.Sprintf("%s was expected, but %s %s; nothing of the action was sent; look again",
 		strings.Join(want, " and "), got, where)}
+}
+
+// quoted is a window in a sentence.
+func (r *run) quoted(w *input.Window) string {
+	t := r.target(w, nil)
+	return fmt.Sprintf("%s with the window %s", quote(t.App), quote(t.Window))
+}
+
+// aimed refuses to press at p when the window that was there is there no more: one
+// that moves away from the pointer would leave the click to whatever lies below.
+// That is seen up to a fraction of a millisecond before the press.
+func (r *run) aimed(ctx context.Context, p input.Point, before *input.Window) error {
+	if before == nil {
+		return nil
+	}
+	now, known := r.under(ctx, p)
+	if !known || now != nil && now.App == before.App && now.Bounds == before.Bounds {
+		return nil
+	}
+	got := "no window that gives its name"
+	if now != nil {
+		if got = r.quoted(now); now.App == before.App {
+			got += ", moved or of another size"
+		}
+	}
+	return &stop.Error{Reason: stop.Misplaced, Message: fmt.Sprintf(
+		"%s was at %s,%s; when the pointer came, there was %s; nothing was pressed; look again before acting",
+		r.quoted(before), number(p.X), number(p.Y), got)}
 }
 
 // A program that pulls itself to the front takes what is typed. What can be seen

@@ -2,6 +2,7 @@ package computer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -29,6 +30,9 @@ const (
 	restTime = 300 * time.Millisecond // without input of the person's
 	restMax  = 3 * time.Second        // longest wait for that
 )
+
+// lookEvery is how often a watcher that has to look does so while a batch runs.
+const lookEvery = 10 * time.Millisecond
 
 // heed is the watch over the person while a batch sends input.
 type heed struct {
@@ -96,18 +100,36 @@ func (h *heed) begin(ctx context.Context, tell func(string), end context.CancelC
 	if w == nil {
 		return func() {}, t.unwatched(t.desk.Unwatched)
 	}
-	if err := w.Err(); err != nil {
+	prover, proves := w.(input.Prover)
+	if err := w.Err(); err != nil && !proves {
 		return func() {}, t.unwatched(err)
 	}
 	p, err := t.rested(ctx, w, tell)
 	if err != nil {
 		return func() {}, err
 	}
+	if proves {
+		// Now, since a person who rests does not blur the proof.
+		err := prover.Prove(ctx)
+		switch {
+		case errors.Is(err, input.ErrUnseen):
+			return func() {}, t.unwatched(err)
+		case err != nil:
+			return func() {}, err
+		}
+	}
 	h.set(true, p.Acts)
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		var again <-chan time.Time
+		if proves {
+			// It may see the person only when it looks.
+			t := time.NewTicker(lookEvery)
+			defer t.Stop()
+			again = t.C
+		}
 		for {
 			_, changed := w.Person()
 			if err := h.acted(); err != nil {
@@ -122,6 +144,7 @@ func (h *heed) begin(ctx context.Context, tell func(string), end context.CancelC
 			}
 			select {
 			case <-changed:
+			case <-again:
 			case <-ctx.Done():
 				return
 			}

@@ -3,14 +3,17 @@ package computer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"drawbridge/bridge/stop"
 	"drawbridge/input"
+	"drawbridge/input/recorder"
 )
 
 // actAt lets the person act right before the event with this line is posted.
@@ -207,6 +210,55 @@ func TestUnwatched(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A watcher that has to prove that it sees the person does so before the first
+// event, and the batch waits for nothing else to end when it sees them.
+func TestProven(t *testing.T) {
+	click := `[{"type":"click","x":20,"y":10},{"type":"wait"},{"type":"click","x":20,"y":10}]`
+	for _, c := range []struct {
+		name   string
+		proof  error
+		reason stop.Reason // empty: it runs
+	}{
+		{"seen", nil, ""},
+		{"unseen", fmt.Errorf("%w: no grant", input.ErrUnseen), stop.Unwatched},
+		{"locked meanwhile", input.ErrLocked, stop.Locked},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &recorder.Prover{Proof: c.proof}
+			r := newRig(t, func(o *Options) { o.Desk.Person = p })
+			r.look()
+			res := r.call(t.Context(), click)
+			s := res.StructuredContent.Stopped
+			if (s == nil) != (c.reason == "") || s != nil && s.Reason != c.reason || p.Proven != 1 {
+				t.Errorf("%s: asked %d times, stopped %+v", c.name, p.Proven, s)
+			}
+			if c.reason != "" && len(r.driver.Lines()) > 0 {
+				t.Errorf("%s: posted %q", c.name, r.driver.Lines())
+			}
+		})
+	}
+	// One that sees only by looking is asked in a wait, too.
+	synctest.Test(t, func(t *testing.T) {
+		p := &recorder.Prover{}
+		r := newRig(t, func(o *Options) { o.Desk.Person = p })
+		r.look()
+		start := time.Now()
+		var act sync.Once
+		p.Look = func() {
+			if time.Since(start) > time.Second {
+				act.Do(func() { p.Act("pressed a key") })
+			}
+		}
+		res := r.call(t.Context(), click)
+		if s := res.StructuredContent.Stopped; s == nil || s.Reason != stop.HandBack || s.Index != 1 {
+			t.Errorf("stopped %+v", s)
+		}
+		if took := time.Since(start); took > time.Second+400*time.Millisecond {
+			t.Errorf("the wait went on: %v", took)
+		}
+	})
 }
 
 // A watcher that ends while a batch runs ends the batch.

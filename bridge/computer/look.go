@@ -183,9 +183,11 @@ func (t *Tool) mayLook(ctx context.Context) error {
 
 // mayAct refuses where the platform would drop our events and report success.
 func (t *Tool) mayAct(ctx context.Context) error {
-	if t.permission(ctx, PermAccessibility) == Missing {
-		return &stop.Error{Reason: stop.Permission, Message: "accessibility is not granted, so no input can be sent; " +
-			"grant it to Drawbridge in System Settings, Privacy & Security, Accessibility, then run drawbridge doctor; screenshot and wait work without it"}
+	for _, name := range []string{PermAccessibility, PermPostEvents} {
+		if t.permission(ctx, name) == Missing {
+			return &stop.Error{Reason: stop.Permission, Message: name + " is not granted, so no input can be sent; " +
+				"grant it to Drawbridge in System Settings, Privacy & Security, Accessibility, then run drawbridge doctor; screenshot and wait work without it"}
+		}
 	}
 	return nil
 }

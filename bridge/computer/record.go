@@ -2,6 +2,7 @@ package computer
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"image"
 	"math"
@@ -30,26 +31,43 @@ func (r *run) before(ctx context.Context, i int) error {
 	r.retrace(ctx)
 	var area image.Rectangle
 	if targets := a.targets(); targets != nil {
-		w := r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) {
-			return n.Under(ctx, r.geo.point(targets[0]))
-		})
-		e.Target = r.target(w)
+		p := r.geo.point(targets[0])
+		w, _ := r.under(ctx, p)
+		r.tool.aimed = func(ctx context.Context, p input.Point) error { return r.aimed(ctx, p, w) }
+		part := r.part(ctx, func(ctx context.Context, i input.Inspector) (*input.Part, error) { return i.PartUnder(ctx, p) })
+		e.Target = r.target(w, part)
 		if err := r.expected(a, w, "is there"); err != nil {
 			return err
 		}
 		r.clicked(ctx, a, w)
+		if a.spec.typ != Move && a.spec.typ != Scroll {
+			r.secure = part != nil && part.Secure
+		}
 		if a.spec.typ == Move {
 			return nil // the pointer's place tells more than the screen
 		}
 		area = r.around(targets)
 	} else {
 		w, stolen := r.settledFocus(ctx)
-		e.Focus, r.keyboard = &Focus{Before: r.target(w)}, w
+		part := r.part(ctx, focusedPart)
+		e.Focus, r.keyboard = &Focus{Before: r.target(w, part)}, w
 		if err := r.expected(a, w, "has the keyboard"); err != nil {
 			return err
 		}
 		if stolen != nil {
 			return stolen
+		}
+		// A program that has just shown a password field to a click, and tells nothing
+		// now, has it still.
+		if part != nil {
+			r.secure = part.Secure
+		}
+		if r.secure {
+			err := fmt.Errorf("%w in a password field", input.ErrSecureInput)
+			if w != nil {
+				err = fmt.Errorf("%w of %s", err, quote(w.App))
+			}
+			return err
 		}
 		if w != nil {
 			area = pixels(r.now, w.Bounds)
@@ -62,36 +80,67 @@ func (r *run) before(ctx context.Context, i int) error {
 // after notes where the keyboard is once the keys of an action were sent.
 func (r *run) after(ctx context.Context, i int) {
 	if e := &r.entries[i]; e.Focus != nil {
-		e.Focus.After = r.target(r.focused(context.WithoutCancel(ctx)))
+		ctx := context.WithoutCancel(ctx)
+		e.Focus.After = r.target(r.focused(ctx), r.part(ctx, focusedPart))
 	}
 }
 
 func (r *run) focused(ctx context.Context) *input.Window {
-	return r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) { return n.Focused(ctx) })
+	w, _ := r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) { return n.Focused(ctx) })
+	return w
 }
 
-// name asks the platform for a window, for at most nameTime.
-func (r *run) name(ctx context.Context, ask func(context.Context, input.Namer) (*input.Window, error)) *input.Window {
+func (r *run) under(ctx context.Context, p input.Point) (w *input.Window, known bool) {
+	return r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) { return n.Under(ctx, p) })
+}
+
+// name asks the platform for a window, for at most nameTime. known is false where
+// it did not answer.
+func (r *run) name(ctx context.Context, ask func(context.Context, input.Namer) (*input.Window, error)) (w *input.Window, known bool) {
 	namer, ok := r.tool.desk.Input.(input.Namer)
 	if !ok {
-		return nil
+		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, nameTime)
 	defer cancel()
 	w, err := ask(ctx, namer)
 	if err != nil {
 		r.tool.log.Debug().Err(err).Msg("name a window for the record")
-		return nil
+		return nil, false
 	}
-	return w
+	return w, true
 }
 
-// target is a window as the record shows it.
-func (r *run) target(w *input.Window) *Target {
+// part asks the platform for a part of a window, for at most nameTime.
+func (r *run) part(ctx context.Context, ask func(context.Context, input.Inspector) (*input.Part, error)) *input.Part {
+	inspector, ok := r.tool.desk.Input.(input.Inspector)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, nameTime)
+	defer cancel()
+	p, err := ask(ctx, inspector)
+	if err != nil {
+		r.tool.log.Debug().Err(err).Msg("find a part of a window for the record")
+		return nil
+	}
+	return p
+}
+
+func focusedPart(ctx context.Context, i input.Inspector) (*input.Part, error) {
+	return i.PartFocused(ctx)
+}
+
+// target is a window as the record shows it, with the role of the part that is
+// meant, where that is known.
+func (r *run) target(w *input.Window, part *input.Part) *Target {
 	if w == nil {
 		return nil
 	}
 	t := Target{App: w.App, Window: w.Title, Role: w.Role}
+	if part != nil && part.Role != "" {
+		t.Role = part.Role
+	}
 	if !r.cfg.RecordTitles && t.Window != "" {
 		t.Window = hiddenTitle
 	}

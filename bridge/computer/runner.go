@@ -12,6 +12,7 @@ import (
 	"github.com/rivo/uniseg"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/stop"
 	"drawbridge/capture"
 	"drawbridge/input"
@@ -43,11 +44,15 @@ type run struct {
 	probed   bool
 	end      context.CancelCauseFunc // ends the actions, for a reason
 	unheed   func()                  // ends the watch over the person
+	asleep   func()                  // lets the display sleep again
+	looked   time.Time               // when the session was last asked whether it takes input
 	now      capture.Display         // as it was right before the last action
 	traces   []trace                 // of actions that have not shown yet
 	click    *click                  // the last action that may move the keyboard, until keys follow
+	secure   bool                    // the last click or keys met a password field
 	keyboard *input.Window           // the window with the keyboard when the last keys began
 	notes    []string                // sentences about the stop, for the result
+	crowded  bool                    // so many wait for the desktop that this one may not
 }
 
 // tellEvery is how often a caller hears of a batch that takes its time, so that
@@ -55,7 +60,7 @@ type run struct {
 const tellEvery = 5 * time.Second
 
 func newRun(t *Tool, cfg *Config, caller bridge.Caller, b *batch, geo *geometry, display int) *run {
-	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display, tell: func(string) {}, told: time.Now(), unheed: func() {}}
+	r := &run{tool: t, cfg: cfg, caller: caller, batch: b, geo: geo, display: display, tell: func(string) {}, told: time.Now(), unheed: func() {}, asleep: func() {}}
 	r.entries = make([]Entry, len(b.actions))
 	for i := range b.actions {
 		a := &b.actions[i]
@@ -82,6 +87,9 @@ func (r *run) perform(ctx context.Context) bridge.Answer {
 	release, err := r.lease(ctx, limit)
 	if err != nil {
 		r.stop(ctx, 0, err)
+		if r.crowded {
+			return r.answer(r.unlooked(ctx))
+		}
 		return r.answer(r.look(ctx, false))
 	}
 	defer release()
@@ -153,7 +161,18 @@ func (r *run) lease(ctx context.Context, limit time.Duration) (release func(), e
 	if ctx.Err() != nil {
 		return nil, err
 	}
+	r.crowded = errors.Is(err, gate.ErrLeaseQueueFull)
 	return nil, &stop.Error{Reason: stop.Lease, Message: oneLine(err)}
+}
+
+// unlooked is what a batch gets that may not even wait: no picture, since any
+// number of them can come at once, and each picture is large.
+func (r *run) unlooked(ctx context.Context) (s shot) {
+	s.err = gate.ErrLeaseQueueFull
+	if d, err := r.tool.display(ctx, r.display); err == nil {
+		s.display = d
+	}
+	return s
 }
 
 // guarded runs f and makes an error of a panic, so that a fault in one batch
@@ -175,9 +194,7 @@ func (r *run) actions(ctx context.Context) error {
 			return fmt.Errorf("an earlier batch left something held: %w", err)
 		}
 	}
-	if r.batch.acts() && r.tool.desk.Awake != nil {
-		defer r.tool.desk.Awake(ctx)()
-	}
+	defer func() { r.asleep() }()
 	ctx, r.end = context.WithCancelCause(ctx)
 	defer r.end(nil)
 	defer func() { r.unheed() }()
@@ -305,22 +322,8 @@ func (r *run) ready(ctx context.Context, a *action) error {
 		return err
 	}
 	r.now = d
-	if !r.acted() {
-		if err := r.tool.mayAct(ctx); err != nil {
-			return err
-		}
-		if blocked := r.tool.desk.Blocked; blocked != nil {
-			if err := blocked(ctx); err != nil {
-				return err
-			}
-		}
-		// A locked screen or a sleeping display shows itself to a look, not to an
-		// event. Once is enough: looking costs more than acting.
-		f, err := r.tool.desk.Source.Grab(ctx, d, onePixel)
-		if err != nil {
-			return fmt.Errorf("look at the display before acting: %w", err)
-		}
-		f.Release()
+	if err := r.open(ctx); err != nil {
+		return err
 	}
 	if n, _ := r.tool.pending(); n > 0 {
 		// The person is to answer, which must not look like taking over.
@@ -335,6 +338,37 @@ func (r *run) ready(ctx context.Context, a *action) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// lookAgain is after how long a batch asks again whether the session takes input:
+// to ask costs more than to act, and a screen may be locked while a batch waits.
+const lookAgain = time.Second
+
+// open refuses where what is sent would not come to the desktop that is meant. From
+// then on the display is kept awake.
+func (r *run) open(ctx context.Context) error {
+	if !r.looked.IsZero() && time.Since(r.looked) < lookAgain {
+		return nil
+	}
+	if err := r.tool.mayAct(ctx); err != nil {
+		return err
+	}
+	if blocked := r.tool.desk.Blocked; blocked != nil {
+		if err := blocked(ctx); err != nil {
+			return err
+		}
+	}
+	// A locked screen or a sleeping display shows itself to a look, not to an event.
+	f, err := r.tool.desk.Source.Grab(ctx, r.now, onePixel)
+	if err != nil {
+		return fmt.Errorf("look at the display before acting: %w", err)
+	}
+	f.Release()
+	if r.looked.IsZero() && r.tool.desk.Awake != nil {
+		r.asleep = r.tool.desk.Awake(ctx)
+	}
+	r.looked = time.Now()
 	return nil
 }
 

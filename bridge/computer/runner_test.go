@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/stop"
 	"drawbridge/capture"
 	"drawbridge/capture/canvas"
@@ -870,5 +871,31 @@ func BenchmarkResult(b *testing.B) {
 		if a := r.answer(s); len(a.Result) < base64.StdEncoding.EncodedLen(len(s.data)) {
 			b.Fatal("short")
 		}
+	}
+}
+
+// TestFullQueue: a batch that may not even wait for the desktop costs no picture.
+func TestFullQueue(t *testing.T) {
+	r := newRig(t)
+	r.look()
+	full := gate.NewLease(filepath.Join(t.TempDir(), "lease"), 0)
+	release, err := full.Acquire(t.Context(), "somebody", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	r.tool.lease = full
+	for _, actions := range []string{`[{"type":"screenshot"}]`, `[{"type":"move","x":1,"y":1}]`} {
+		res := r.call(t.Context(), actions)
+		s := res.StructuredContent
+		if !res.IsError || s.Stopped == nil || s.Stopped.Reason != stop.Lease || !strings.Contains(s.Stopped.Message, `client "somebody" holds it`) || res.statuses() != "refused" {
+			t.Errorf("%s: %s", actions, res.Content[0].Text)
+		}
+		if s.Picture != nil || len(res.Content) != 1 || !strings.Contains(res.Content[0].Text, "no screenshot: too many batches wait") || s.Display.Pixels != rigDisplay.Pixels {
+			t.Errorf("%s: picture %+v of %+v\n%s", actions, s.Picture, s.Display, res.Content[0].Text)
+		}
+	}
+	if len(r.driver.Lines()) != 0 {
+		t.Errorf("posted %q", r.driver.Lines())
 	}
 }

@@ -71,10 +71,11 @@ type Tool struct {
 	handBack func() HandBack
 	handed   atomic.Bool // the last batch was handed back, and the quiet time may run
 
-	// hand and heed belong to whoever holds the lease.
-	hand *input.Hand
-	heed heed
-	sent atomic.Int64 // when the last event was let go, in Unix ns; 0: never
+	// hand, heed and aimed belong to whoever holds the lease.
+	hand  *input.Hand
+	heed  heed
+	aimed func(ctx context.Context, p input.Point) error // of the action that runs
+	sent  atomic.Int64                                   // when the last event was let go, in Unix ns; 0: never
 
 	idleMu sync.Mutex  // guards idle and closed
 	idle   *time.Timer // gives the capture's memory back; nil before the first look
@@ -102,7 +103,8 @@ func New(o Options) *Tool {
 		t.handBack = func() HandBack { return DefaultHandBack }
 	}
 	t.heed.tool = t
-	t.hand = input.NewHand(o.Desk.Input, input.HandOptions{Guard: t.guard, Journal: o.Journal})
+	t.hand = input.NewHand(o.Desk.Input, input.HandOptions{Guard: t.guard, Journal: o.Journal,
+		Aimed: func(ctx context.Context, p input.Point) error { return t.aimed(ctx, p) }})
 	t.SetConfig(o.Config)
 	return t
 }

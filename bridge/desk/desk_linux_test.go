@@ -19,6 +19,7 @@ import (
 	"drawbridge/input"
 	"drawbridge/input/virtual"
 	"drawbridge/internal/session/saver"
+	"drawbridge/internal/x11/power"
 )
 
 func TestX11Display(t *testing.T) {
@@ -110,7 +111,8 @@ func TestVirtualAndNative(t *testing.T) {
 	}
 }
 
-// A locked session takes no input, and one that is used does not fall asleep.
+// A session that is locked, sleeps or is not in front takes no input, and one that
+// is used does not fall asleep.
 func TestSession(t *testing.T) {
 	if err := virtual.Available(); err != nil {
 		t.Skip(err)
@@ -135,8 +137,17 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
+	number, err := strconv.Atoi(v.Display()[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay, err := power.Start(t.TempDir(), number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close()
 	d, err := open(t.Context(), Options{Backend: Native, getenv: func(k string) string {
-		return map[string]string{"DISPLAY": v.Display()}[k]
+		return map[string]string{"DISPLAY": relay.Display()}[k]
 	}}, thisPlatform)
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +160,17 @@ func TestSession(t *testing.T) {
 	if err := d.Blocked(t.Context()); !errors.Is(err, capture.ErrLocked) {
 		t.Errorf("a locked session: %v", err)
 	}
+	s.Lock(false, false)
+	s.Away(true)
+	if err := d.Blocked(t.Context()); !errors.Is(err, capture.ErrLoginWindow) {
+		t.Errorf("another session in front: %v", err)
+	}
+	s.Away(false)
+	relay.Set(power.Off)
+	if err := d.Blocked(t.Context()); !errors.Is(err, capture.ErrAsleep) {
+		t.Errorf("a display that sleeps: %v", err)
+	}
+	relay.Set(power.On)
 	release := d.Awake(t.Context())
 	if got := s.Inhibited(); len(got) != 1 {
 		t.Errorf("kept awake by %q", got)
@@ -186,7 +208,7 @@ func TestVirtualLost(t *testing.T) {
 		if err == nil {
 			t.Error("lost without a reason")
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody was told")
 	}
 	if err := v.Input.Move(t.Context(), input.Point{X: 1, Y: 1}); !errors.Is(err, input.ErrGone) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"drawbridge/bridge/computer"
+	"drawbridge/bridge/grant"
 	"drawbridge/capture"
 	"drawbridge/input"
 )
@@ -20,7 +21,7 @@ var thisPlatform = platform{
 }
 
 // openQuartz opens the person's desktop by macOS's own frameworks.
-func openQuartz(_ context.Context, o Options, _ string) (*computer.Desk, error) {
+func openQuartz(ctx context.Context, o Options, _ string) (*computer.Desk, error) {
 	source, err := capture.OpenQuartz(capture.QuartzOptions{Way: o.Capture})
 	if err != nil {
 		return nil, err
@@ -30,7 +31,11 @@ func openQuartz(_ context.Context, o Options, _ string) (*computer.Desk, error) 
 		source.Close()
 		return nil, err
 	}
-	return quartzDesk(driver, source), nil
+	d := quartzDesk(driver, source)
+	if d.Person, d.Unwatched = driver.(input.Watched).Watch(ctx); d.Unwatched == nil {
+		d.Close = func() error { return errors.Join(d.Person.Close(), driver.Close(), source.Close()) }
+	}
+	return d, nil
 }
 
 // openAppleScript drives the desktop by System Events, and looks at it by
@@ -53,41 +58,43 @@ func openAppleScript(_ context.Context, o Options) (*computer.Desk, error) {
 		Actions:     []computer.ActionType{computer.Screenshot, computer.Click, computer.Keypress, computer.Type, computer.Wait},
 		PlainClicks: true, ASCII: true, MainDisplay: true,
 	}
-	d.Permissions = scriptPermissions
+	d.Permissions = grants(scriptGrant)
 	return d, nil
 }
 
-// errNoTap tells why nobody watches the person on macOS.
-var errNoTap = errors.New("this version does not see the person's own mouse and keyboard on macOS")
+// errNoTag tells why nobody watches the person where System Events act: what it
+// posts carries nothing that tells it from the person's.
+var errNoTag = errors.New("what System Events send cannot be told from the person's own mouse and keyboard")
 
 func quartzDesk(driver input.Driver, source capture.Source) *computer.Desk {
 	return &computer.Desk{
-		Input: driver, Source: source, Permissions: quartzPermissions, Unwatched: errNoTap,
+		Input: driver, Source: source, Permissions: grants(grant.Look), Unwatched: errNoTag,
 		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
 	}
 }
 
-// scriptPermissions leaves open what System Events may do: macOS tells it with
-// each script, and not before.
-func scriptPermissions(context.Context) map[string]computer.Permission {
-	return map[string]computer.Permission{
-		computer.PermAccessibility:   computer.Unknown,
-		computer.PermScreenRecording: grant(capture.QuartzMayRecord()),
+// needed are the grants without which something does not work. Input Monitoring is
+// none: where it is missing the person is seen in another way, and where they are
+// not, that is said.
+var needed = []string{computer.PermAccessibility, computer.PermPostEvents, computer.PermScreenRecording}
+
+// grants asks macOS by look, which never prompts: that is for a person who wants to
+// be asked.
+func grants(look func(name string) computer.Permission) func(context.Context) map[string]computer.Permission {
+	return func(context.Context) map[string]computer.Permission {
+		states := map[string]computer.Permission{}
+		for _, name := range needed {
+			states[name] = look(name)
+		}
+		return states
 	}
 }
 
-// quartzPermissions asks macOS. It never prompts: that is for a person who wants
-// to be asked.
-func quartzPermissions(context.Context) map[string]computer.Permission {
-	return map[string]computer.Permission{
-		computer.PermAccessibility:   grant(input.QuartzMayPost()),
-		computer.PermScreenRecording: grant(capture.QuartzMayRecord()),
+// scriptGrant leaves open what System Events may do: macOS tells it with each
+// script, and not before.
+func scriptGrant(name string) computer.Permission {
+	if name == computer.PermScreenRecording {
+		return grant.Look(name)
 	}
-}
-
-func grant(given bool) computer.Permission {
-	if given {
-		return computer.Granted
-	}
-	return computer.Missing
+	return computer.Unknown
 }

@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,6 +28,7 @@ import (
 	"drawbridge/bridge/stop"
 	"drawbridge/input/virtual"
 	"drawbridge/internal/quartz"
+	"drawbridge/internal/x11/person"
 	"drawbridge/packaging/standin"
 )
 
@@ -56,7 +59,7 @@ type answer struct {
 	IsError           bool
 }
 
-func openMac(t *testing.T, o Options, displays string, display int) *macDesk {
+func openMac(t *testing.T, o Options, displays string, display int, settings ...string) *macDesk {
 	t.Helper()
 	if err := virtual.Available(); err != nil {
 		t.Skip(err)
@@ -71,6 +74,12 @@ func openMac(t *testing.T, o Options, displays string, display int) *macDesk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	for _, each := range settings {
+		name, value, _ := strings.Cut(each, "=")
+		if err := s.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
 	o.Log = zerolog.Nop()
 	d, err := Open(t.Context(), o)
 	if err != nil {
@@ -80,8 +89,7 @@ func openMac(t *testing.T, o Options, displays string, display int) *macDesk {
 	cfg := computer.DefaultConfig()
 	cfg.Display = display
 	tool := computer.New(computer.Options{Desk: d, Config: cfg, Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 4),
-		// Nobody watches the person here, and a person allowed that.
-		HandBack: func() computer.HandBack { return computer.HandBack{AllowUnwatched: true} }, Log: zerolog.Nop()})
+		HandBack: func() computer.HandBack { return computer.HandBack{AllowUnwatched: o.Backend == AppleScript} }, Log: zerolog.Nop()})
 	t.Cleanup(tool.Close)
 	return &macDesk{s, v, tool, d}
 }
@@ -108,8 +116,12 @@ func (m *macDesk) posted(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(e string) bool { return strings.HasPrefix(e, "capture ") })
+	return slices.DeleteFunc(all, func(e string) bool { return strings.HasPrefix(e, "capture ") || proof.MatchString(e) })
 }
+
+// proof is the event that proves that the person can be seen: the pointer is moved
+// to where it is.
+var proof = regexp.MustCompile(`^moved \S+ delta=0,0 flags=0 `)
 
 func (m *macDesk) call(ctx context.Context, t *testing.T, actions string) (r answer) {
 	t.Helper()
@@ -151,7 +163,7 @@ func (m *macDesk) editor(t *testing.T) (file string) {
 		_ = cmd.Wait()
 	})
 	last := before.Content[1].Data
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		now := m.call(t.Context(), t, `[{"type":"screenshot"}]`).Content[1].Data
 		if bytes.Equal(now, last) && !bytes.Equal(now, before.Content[1].Data) {
 			return file
@@ -201,7 +213,7 @@ func TestQuartzEditor(t *testing.T) {
 			if r.IsError {
 				t.Fatal(r.Content[0].Text)
 			}
-			for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 				got, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)
@@ -312,15 +324,78 @@ func TestQuartzNothingHeld(t *testing.T) {
 // seen, unless they allowed it.
 func TestQuartzUnwatched(t *testing.T) {
 	m := openMac(t, Options{Backend: Native}, "1:0,0,640,400,2,0,0", 0)
-	m.tool = computer.New(computer.Options{Desk: m.desk, Config: computer.DefaultConfig(),
-		Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 4), Log: zerolog.Nop()})
-	defer m.tool.Close()
-	r := m.call(t.Context(), t, `[{"type":"keypress","keys":["a"]}]`)
-	if r.StructuredContent.Stopped == nil || r.StructuredContent.Stopped.Reason != stop.Unwatched {
-		t.Errorf("the answer is %s", r.Content[0].Text)
+	m.set(t, "counters", "none")
+	for _, c := range []struct{ name, value, back, says string }{
+		{"listen", "0", "1", "Input Monitoring is not granted"},
+		{"tap", "deaf", "ok", "delivers nothing"},
+	} {
+		m.set(t, c.name, c.value)
+		if c.name == "listen" {
+			// What was listened to before does not stop: a grant that is taken away
+			// ends the process on a Mac.
+			d, err := Open(t.Context(), Options{Backend: Native, Log: zerolog.Nop()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			m.tool = computer.New(computer.Options{Desk: d, Config: computer.DefaultConfig(),
+				Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 4), Log: zerolog.Nop()})
+			defer m.tool.Close()
+		}
+		r := m.call(t.Context(), t, `[{"type":"keypress","keys":["a"]}]`)
+		if s := r.StructuredContent.Stopped; s == nil || s.Reason != stop.Unwatched || !strings.Contains(s.Message, c.says) {
+			t.Errorf("%s=%s: the answer is %s", c.name, c.value, r.Content[0].Text)
+		}
+		if log := m.posted(t); len(log) != 0 {
+			t.Errorf("%s=%s: posted all the same: %q", c.name, c.value, log)
+		}
+		m.set(t, c.name, c.back)
+		if r := m.call(t.Context(), t, `[{"type":"keypress","keys":["a"]}]`); r.IsError {
+			t.Errorf("%s=%s: %s", c.name, c.back, r.Content[0].Text)
+		}
+		m.posted(t)
 	}
-	if log := m.posted(t); len(log) != 0 {
-		t.Errorf("posted all the same: %q", log)
+}
+
+// TestQuartzHandBack: the person ends a batch, seen by the tap and by the counters.
+func TestQuartzHandBack(t *testing.T) {
+	for _, c := range []struct{ name, value string }{{"tap", "ok"}, {"tap", "deaf"}, {"listen", "0"}} {
+		m := openMac(t, Options{Backend: Native}, "1:0,0,640,400,2,0,0", 0, c.name+"="+c.value)
+		p, err := person.Open(t.Context(), m.v.Display())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if r := m.call(t.Context(), t, `[{"type":"screenshot"}]`); r.IsError {
+			t.Fatal(r.Content[0].Text)
+		}
+		m.posted(t)
+		acted := make(chan error, 1)
+		go func() {
+			for {
+				log, err := os.ReadFile(m.Log())
+				if err == nil && bytes.Contains(log, []byte("\ndragged ")) {
+					err = errors.Join(p.Key(38, true), p.Key(38, false))
+				} else if err == nil {
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				acted <- err
+				return
+			}
+		}()
+		r := m.call(t.Context(), t, `[{"type":"drag","path":[[10,10],[1200,700],[10,10],[1200,700]]},{"type":"click","x":5,"y":5}]`)
+		if err := <-acted; err != nil {
+			t.Fatal(err)
+		}
+		s := r.StructuredContent
+		if s.Stopped == nil || s.Stopped.Reason != stop.HandBack || s.Stopped.Index != 0 || s.Executed[1].Status != computer.Skipped || s.Picture == nil {
+			t.Errorf("%s=%s: %s", c.name, c.value, r.Content[0].Text)
+		}
+		log := m.posted(t)
+		if n := len(log); n < 2 || !strings.HasPrefix(log[n-1], "up 0 at ") {
+			t.Errorf("%s=%s: the last events are %q", c.name, c.value, log[max(0, len(log)-3):])
+		}
 	}
 }
 

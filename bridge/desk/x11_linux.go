@@ -22,7 +22,10 @@ func openX11(ctx context.Context, o Options, display string) (*computer.Desk, er
 	s := session.Open()
 	waker := d.Input.(input.Waker)
 	d.Blocked = func(ctx context.Context) error {
-		if s.Locked(ctx) {
+		switch state := s.State(ctx); {
+		case state.Away:
+			return capture.ErrLoginWindow
+		case state.Locked:
 			return capture.ErrLocked
 		}
 		asleep, err := waker.Asleep(ctx)

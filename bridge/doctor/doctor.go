@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
 
 	"drawbridge/bridge/computer"
+	"drawbridge/bridge/grant"
 	"drawbridge/capture"
 	"drawbridge/input"
 )
@@ -67,10 +69,11 @@ type Report struct {
 // Permission is one grant: what the platform says, what it is for, and how to
 // give it.
 type Permission struct {
-	Name  string              `json:"name"`
-	State computer.Permission `json:"state"`
-	For   string              `json:"for"`
-	How   string              `json:"how"`
+	Name   string              `json:"name"`
+	State  computer.Permission `json:"state"`
+	Needed bool                `json:"needed"` // false: there is another way, if a worse one
+	For    string              `json:"for"`
+	How    string              `json:"how"`
 }
 
 // Capture is the outcome of taking a picture of the main display.
@@ -126,7 +129,7 @@ func Run(ctx context.Context, o Options) Report {
 	}
 	r.OK = r.Capture.OK
 	for _, p := range r.Permissions {
-		r.OK = r.OK && p.State != computer.Missing
+		r.OK = r.OK && (p.State != computer.Missing || !p.Needed)
 	}
 	for _, c := range r.Checks {
 		r.OK = r.OK && c.OK
@@ -139,15 +142,15 @@ func (r *Report) permissions(ctx context.Context, d *computer.Desk) {
 		return
 	}
 	states := d.Permissions(ctx)
-	names := make([]string, 0, len(states))
-	for name := range states {
-		names = append(names, name)
+	if d.Backend == "native" {
+		for _, g := range grant.List() {
+			states[g.Name] = grant.Probe(ctx, g.Name)
+		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		p := Permission{Name: name, State: states[name], For: "unknown", How: "see the platform's settings"}
-		if known, ok := grants[name]; ok {
-			p.For, p.How = known.what, known.how(d.Backend)
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		p := Permission{Name: name, State: states[name], Needed: true, For: "unknown", How: "see the platform's settings"}
+		if g, ok := grant.Named(name); ok {
+			p.Needed, p.For, p.How = g.Needed, g.Purpose, how(d.Backend, g)
 		}
 		r.Permissions = append(r.Permissions, p)
 		if p.State == computer.Unknown {
@@ -156,27 +159,12 @@ func (r *Report) permissions(ctx context.Context, d *computer.Desk) {
 	}
 }
 
-// grants says of each permission what it is for and how it is given.
-var grants = map[string]struct {
-	what string
-	how  func(backend string) string
-}{
-	computer.PermAccessibility: {
-		"moving the pointer, clicking, scrolling and typing",
-		func(backend string) string { return how(backend, computer.PermAccessibility) },
-	},
-	computer.PermScreenRecording: {
-		"pictures of the screen",
-		func(backend string) string { return how(backend, computer.PermScreenRecording) },
-	},
-}
-
-func how(backend, permission string) string {
+func how(backend string, g grant.Grant) string {
 	switch {
 	case backend == "simulated":
 		return "the simulated desktop was told to withhold it or not; nothing has to be granted on this machine"
-	case runtime.GOOS == "darwin":
-		return howOnMac(permission)
+	case len(grant.List()) > 0:
+		return g.How()
 	}
 	return "X11 asks nobody: whoever may connect to the display has it"
 }

@@ -84,21 +84,3 @@ func codesign(ctx context.Context, path string) string {
 	out, _ := exec.CommandContext(ctx, "codesign", "--display", "--verbose=2", path).CombinedOutput() // what it cannot read it does not name
 	return string(out)
 }
-
-// bundleID is ours, as in Info.plist.
-const bundleID = "io.github.drawbridge.Drawbridge"
-
-// panes are where macOS keeps a grant, and the name that tccutil knows it by.
-var panes = map[string]struct{ pane, anchor, service string }{
-	"accessibility":    {"Accessibility", "Privacy_Accessibility", "Accessibility"},
-	"screen_recording": {"Screen & System Audio Recording", "Privacy_ScreenCapture", "ScreenCapture"},
-}
-
-// howOnMac says how a grant is given on macOS, also where an entry of an older
-// build stands in its way: Settings shows it as given, and it counts for nothing.
-func howOnMac(permission string) string {
-	p := panes[permission]
-	return "System Settings, Privacy & Security, " + p.pane + ": switch Drawbridge on, then start it again; to get there: " +
-		`open "x-apple.systempreferences:com.apple.preference.security?` + p.anchor + `"; ` +
-		"if it is on there already, the entry is an older build's: tccutil reset " + p.service + " " + bundleID + ", then grant it again"
-}

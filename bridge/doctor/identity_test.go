@@ -2,12 +2,8 @@ package doctor
 
 import (
 	"context"
-	"encoding/xml"
-	"os"
 	"strings"
 	"testing"
-
-	"drawbridge/bridge/computer"
 )
 
 func TestIdentity(t *testing.T) {
@@ -47,28 +43,5 @@ func TestIdentity(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", c.name, warnings[i], w)
 			}
 		}
-	}
-}
-
-// TestHowOnMac names the pane and the reset of each permission, and our bundle.
-func TestHowOnMac(t *testing.T) {
-	for _, p := range []string{computer.PermAccessibility, computer.PermScreenRecording} {
-		if how := howOnMac(p); !strings.Contains(how, "x-apple.systempreferences:com.apple.preference.security?Privacy_") || !strings.Contains(how, "tccutil reset "+panes[p].service+" "+bundleID) {
-			t.Errorf("%s: %s", p, how)
-		}
-	}
-	b, err := os.ReadFile("../../Info.plist")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plist struct {
-		Keys    []string `xml:"dict>key"`
-		Strings []string `xml:"dict>string"`
-	}
-	if err := xml.Unmarshal(b, &plist); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(b), "<key>CFBundleIdentifier</key>") || !strings.Contains(strings.Join(plist.Strings, "\n"), bundleID) {
-		t.Errorf("Info.plist names another bundle than %s: %q", bundleID, plist.Strings)
 	}
 }

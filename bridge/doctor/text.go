@@ -42,10 +42,13 @@ func (r Report) Write(w io.Writer) error {
 			d.Points[0], d.Points[1], d.Pixels[0], d.Pixels[1], d.Scale, d.Origin[0], d.Origin[1], main)
 	}
 	for _, p := range r.Permissions {
-		switch p.State {
-		case "granted":
+		switch {
+		case p.State == "granted":
 			line("ok", "permission", "%s, for %s", p.Name, p.For)
-		case "missing":
+		case p.State == "missing" && !p.Needed:
+			line("warn", "permission", "%s is missing, for %s", p.Name, p.For)
+			next(p.How)
+		case p.State == "missing":
 			line("FAIL", "permission", "%s is missing, for %s", p.Name, p.For)
 			next(p.How)
 		default:

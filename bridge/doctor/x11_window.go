@@ -34,7 +34,7 @@ const doubleClickTime = 400
 // waited for.
 const (
 	quietTime = 60 * time.Millisecond
-	graceTime = time.Second
+	graceTime = 2 * time.Second
 )
 
 // x11Window is a plain managed window that notes what arrives in it. It does
@@ -52,6 +52,7 @@ type x11Window struct {
 	atoms  x11Atoms
 	events *eventQueue
 	done   chan struct{} // closed when the worker has ended
+	grace  time.Duration // how long Seen waits for what is missed
 
 	// The worker's own.
 	keys    keymap
@@ -87,7 +88,7 @@ type paste struct{ data []byte }
 func openNative(ctx context.Context, display string) (Window, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	w := &x11Window{events: newEventQueue(), done: make(chan struct{}), changed: make(chan struct{})}
+	w := &x11Window{grace: graceTime, events: newEventQueue(), done: make(chan struct{}), changed: make(chan struct{})}
 	conn, err := x11.Dial(ctx, display, w.events.put)
 	if err != nil {
 		return nil, err
@@ -349,7 +350,7 @@ func (w *x11Window) Seen(ctx context.Context, enough func(Seen) bool) (Seen, err
 	if err := w.catchUp(ctx, false); err != nil {
 		return Seen{}, err
 	}
-	grace := time.NewTimer(graceTime)
+	grace := time.NewTimer(w.grace)
 	defer grace.Stop()
 	quiet := time.NewTimer(quietTime)
 	defer quiet.Stop()

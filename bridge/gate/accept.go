@@ -53,7 +53,7 @@ func (g *Gate) inForce(f *inForce, items []Item) {
 	g.force.Store(f)
 	g.items = items
 	g.opts.Changed()
-	if g.opts.Accepted == nil {
+	if g.opts.Accepted == nil || f.accepted.Unknown {
 		return
 	}
 	b, err := json.Marshal(f.accepted.Policy)
@@ -96,6 +96,7 @@ func (g *Gate) accept(p *Pending) {
 	defer g.mu.Unlock()
 	f := g.force.Load()
 	if f.proposed != nil && slices.Equal(p.Items, g.items) {
+		g.warning = "" // of what was accepted before
 		g.inForce(&inForce{accepted: f.proposed}, nil)
 	}
 }

@@ -166,14 +166,14 @@ func New(opts Options) *Gate {
 	accepted, err := loadAccepted(opts.Accepted)
 	set, cerr := compilePolicy(accepted)
 	if err == nil && cerr != nil {
-		err = fmt.Errorf("what was accepted before is no longer valid and is asked again: %w", cerr)
+		err = fmt.Errorf("what was accepted before is no longer valid, so every call is denied until a person accepts the configuration: %w", cerr)
 	}
 	if err != nil {
 		g.warning = err.Error()
 		opts.Log.Warn().Err(err).Msg("loosening is not in force")
 	}
-	if set == nil || cerr != nil {
-		set, _ = compilePolicy(Policy{}) // without rules nothing can fail
+	if cerr != nil {
+		set, _ = compilePolicy(Policy{Unknown: true}) // without rules nothing can fail
 	}
 	g.force.Store(&inForce{accepted: set})
 	return g
@@ -258,6 +258,9 @@ func (g *Gate) decide(r *Request) (decision, chan struct{}) {
 
 // decideBy is what one policy says by itself.
 func (g *Gate) decideBy(set *ruleset, r *Request) decision {
+	if set.Unknown {
+		return decision{then: ThenDeny, by: "a lost record of what was accepted"}
+	}
 	if c, own := set.find(r); c != nil {
 		d := decision{then: c.rule.Then, by: c.by}
 		if d.then == ThenAsk {

@@ -895,11 +895,41 @@ func TestAcceptedOutlivesTheProcess(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 
+	// The store was forged, and a deny and a narrowing that were accepted may be
+	// gone from the configuration. Nothing runs, at the next start neither, until
+	// the person says so.
 	store.err = errors.New("its seal is broken")
-	g = New(Options{Accepted: store})
+	kept := string(store.b)
+	for range 2 {
+		for _, next := range []Policy{policy, {}, {AllowedActions: map[string][]string{"": {"wait"}}}} {
+			g = New(Options{Accepted: store, Allow: []Glob{glob(t, "*")}})
+			g.SetPolicy(next)
+			r := request()
+			r.Default = DefaultAllow
+			if v := g.Decide(t.Context(), r); v.Outcome != Denied || g.MayRunUnasked(r) || g.TrustHint("h") || g.InForce("k") {
+				t.Errorf("a forged store was believed: %+v", v)
+			}
+			if w := fmt.Sprint(g.Warnings()); !strings.Contains(w, "its seal is broken") || !strings.Contains(w, "outside of Drawbridge") {
+				t.Errorf("warnings %s", w)
+			}
+		}
+	}
+	if string(store.b) != kept {
+		t.Error("what nobody accepted was kept")
+	}
+	g = New(Options{Surfaces: []Surface{d}, Accepted: store})
 	g.SetPolicy(policy)
-	if g.MayRunUnasked(request()) || !strings.Contains(fmt.Sprint(g.Warnings()), "its seal is broken") {
-		t.Errorf("a forged store was believed: %q", g.Warnings())
+	p := <-d.prompts
+	if p.Kind != AskAccept || p.Items[0].Key != "unknown" || len(p.Items) != 2 {
+		t.Errorf("asked is %+v", p.Items)
+	}
+	answer(t, p, Answer{Scope: Once})
+	store.err = nil
+	for _, g := range []*Gate{g, New(Options{Accepted: store})} {
+		g.SetPolicy(policy)
+		if !g.MayRunUnasked(request()) || len(g.Warnings()) != 0 {
+			t.Errorf("accepted, and it is not in force: %q", g.Warnings())
+		}
 	}
 }
 

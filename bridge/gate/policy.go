@@ -22,6 +22,10 @@ type Policy struct {
 	TrustHints []string `json:"trust_hints,omitempty"`
 	// Loosening is anything else that widens what programs may do.
 	Loosening []Item `json:"loosening,omitempty"`
+	// Unknown is what was accepted when that cannot be told any more. It may have
+	// been stricter than anything that is said now, so every call is denied until
+	// the person accepts that. It is never kept.
+	Unknown bool `json:"-"`
 }
 
 // Item is one thing that loosens: a key that stays the same while it means the
@@ -108,6 +112,10 @@ func loosening(accepted, next *Policy) []Item {
 	add := func(key, format string, args ...any) {
 		items = append(items, Item{key, fmt.Sprintf(format, args...)})
 	}
+	if accepted.Unknown {
+		add("unknown", "what you accepted before was changed or removed outside of Drawbridge, so that all calls are denied; "+
+			"from now on the configuration and the rules hold as they are there now (drawbridge config show, drawbridge rules list)")
+	}
 	rules := func(place, where string, old, now []Rule, own bool) {
 		for _, r := range now {
 			// A rule of the person's own that only asks loosens too, where the
@@ -171,7 +179,7 @@ func without(a, b []string) []string {
 // tightened is what stays accepted when next is proposed: accepted, with
 // everything that next tightens, so that this outlives a next proposal.
 func tightened(accepted, next *Policy) Policy {
-	p := Policy{Rules: slices.Clone(accepted.Rules), ConfigRules: slices.Clone(accepted.ConfigRules)}
+	p := Policy{Rules: slices.Clone(accepted.Rules), ConfigRules: slices.Clone(accepted.ConfigRules), Unknown: accepted.Unknown}
 	for _, r := range next.Rules {
 		if r.Then == ThenDeny && !has(p.Rules, r) {
 			p.Rules = append(p.Rules, r)
@@ -220,6 +228,7 @@ type inForce struct {
 // sets returns both; the second is nil when it is accepted.
 func (f *inForce) sets() [2]*ruleset { return [2]*ruleset{f.accepted, f.proposed} }
 
+// loadAccepted returns an unknown policy with an error.
 func loadAccepted(s Store) (Policy, error) {
 	var p Policy
 	if s == nil {
@@ -230,7 +239,7 @@ func loadAccepted(s Store) (Policy, error) {
 		err = json.Unmarshal(b, &p)
 	}
 	if err != nil {
-		return Policy{}, fmt.Errorf("what was accepted before cannot be trusted and is asked again: %w", err)
+		return Policy{Unknown: true}, fmt.Errorf("what was accepted before cannot be trusted, so every call is denied until a person accepts the configuration: %w", err)
 	}
 	return p, nil
 }

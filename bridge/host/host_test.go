@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds waits for what must come; it is no measure of speed.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // fixture is a set with what it noted.
 type fixture struct {

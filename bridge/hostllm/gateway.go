@@ -272,7 +272,7 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, what Refusal, tar
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(leave, func() { cancel(errDenied) })()
+	defer whenDenied(leave, func() { cancel(errDenied) })()
 	ctx = context.WithValue(ctx, passageKey{}, &passage{what, target, leave})
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: sync.OnceFunc(left)})
 	send(g.models, w, r.WithContext(ctx))
@@ -289,8 +289,9 @@ func send(p *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request) {
 	p.ServeHTTP(w, r)
 }
 
-// deny refuses a model request that was counted as an attempt. The body is read first: a client that is still
-// sending would see its connection break, and try again.
+// deny refuses a model request that was counted as an attempt. The body is read
+// first: a client that is still sending would see its connection break, and try
+// again.
 func (g *Gateway) deny(w http.ResponseWriter, r *http.Request, what Refusal) {
 	if !drain(w, r) {
 		w.Header().Set("Connection", "close")
@@ -305,10 +306,6 @@ const (
 	drainPatience = 10 * time.Second // between two pieces
 )
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}
-
-const bufferSize = 64 << 10
-
 // drain reads a request's body to its end, and tells whether it came to it.
 func drain(w http.ResponseWriter, r *http.Request) bool {
 	if r.Body == http.NoBody {
@@ -319,13 +316,13 @@ func drain(w http.ResponseWriter, r *http.Request) bool {
 	}
 	rc := http.NewResponseController(w)
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	buf := buffers.Get().(*[]byte)
+	buf := buffers.Get()
 	defer buffers.Put(buf)
 	for total := 0; total < drainBytes; {
 		if err := rc.SetReadDeadline(time.Now().Add(drainPatience)); err != nil {
 			return false
 		}
-		n, err := r.Body.Read(*buf)
+		n, err := r.Body.Read(buf)
 		total += n
 		if err != nil {
 			return err == io.EOF
@@ -333,12 +330,6 @@ func drain(w http.ResponseWriter, r *http.Request) bool {
 	}
 	return false
 }
-
-// pool lends the reverse proxies their buffers.
-type pool struct{}
-
-func (pool) Get() []byte  { return *buffers.Get().(*[]byte) }
-func (pool) Put(b []byte) { buffers.Put(&b) }
 
 // reverseProxy makes one that changes nothing but what belongs to one hop.
 // upstream says which proxy, if any, is between us and the destination.
@@ -365,7 +356,7 @@ func (g *Gateway) reverseProxy(dial func(context.Context, string, string) (net.C
 			ExpectContinueTimeout: time.Second,
 		},
 		FlushInterval: -1,
-		BufferPool:    pool{},
+		BufferPool:    &buffers,
 		ErrorHandler:  g.failed,
 		ErrorLog:      log.New(io.Discard, "", 0), // it would name addresses with queries, and keys are in some
 	}
@@ -421,7 +412,7 @@ func (g *Gateway) dialModel(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	return &leashed{c, context.AfterFunc(leave, func() { c.Close() })}, nil
+	return &leashed{c, whenDenied(leave, func() { c.Close() })}, nil
 }
 
 // leashed is a connection that is closed when models are denied.

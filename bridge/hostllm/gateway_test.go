@@ -31,7 +31,7 @@ func (r *rig) raw(text string) (status string, body string) {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		r.t.Fatal(err)
 	}
 	if _, err := io.WriteString(c, text); err != nil {

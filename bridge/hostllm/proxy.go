@@ -131,7 +131,7 @@ func (g *Gateway) tunnel(w http.ResponseWriter, up net.Conn, leave context.Conte
 		up = l.Conn // the kernel copies between plain connections; the leash still holds
 	}
 	cut := func() { up.Close(); down.Close() }
-	defer context.AfterFunc(leave, cut)()
+	defer whenDenied(leave, cut)()
 	defer context.AfterFunc(g.ctx, cut)()
 	if err := down.SetDeadline(time.Time{}); err != nil {
 		return

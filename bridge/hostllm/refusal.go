@@ -19,7 +19,9 @@ func refusal(provider string) []byte {
 	var v any
 	switch provider {
 	case "anthropic":
-		v = map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": RefusalText}}
+		// Of the types that there are it is the one after which Claude Code does not
+		// send the request again with less and less in it.
+		v = map[string]any{"type": "error", "error": map[string]any{"type": "billing_error", "message": RefusalText}}
 	case "google":
 		v = map[string]any{"error": map[string]any{"code": http.StatusBadRequest, "message": RefusalText, "status": "FAILED_PRECONDITION"}}
 	case "openrouter":

@@ -14,7 +14,7 @@ var retryWords = regexp.MustCompile(`(?i)overloaded|rate.?limit|too many request
 
 func TestRefusalShapes(t *testing.T) {
 	for provider, want := range map[string]string{
-		"anthropic":  `{"error":{"message":"TEXT","type":"invalid_request_error"},"type":"error"}`,
+		"anthropic":  `{"error":{"message":"TEXT","type":"billing_error"},"type":"error"}`,
 		"openai":     `{"error":{"code":"host_llm_denied","message":"TEXT","param":null,"type":"invalid_request_error"}}`,
 		"deepseek":   `{"error":{"code":"host_llm_denied","message":"TEXT","param":null,"type":"invalid_request_error"}}`,
 		"google":     `{"error":{"code":400,"message":"TEXT","status":"FAILED_PRECONDITION"}}`,

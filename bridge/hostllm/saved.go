@@ -23,37 +23,90 @@ type saved struct {
 	State
 	// ModelHosts are the patterns of destinations that are refused under deny.
 	ModelHosts []string `json:"model_hosts"`
+	// Seal vouches for the rest where this system can keep a key for one program.
+	Seal string `json:"seal,omitempty"`
 }
 
-// load returns the last state. fs.ErrNotExist: none was saved.
-func load(dir string) (State, error) {
-	path := filepath.Join(dir, StateFile)
-	b, err := private.ReadFile(path, maxStateFile)
+// Sealer vouches for the file, so that a state that another program wrote, or put
+// back, is not taken.
+type Sealer interface {
+	// Made tells whether anything was ever sealed.
+	Made() (bool, error)
+	// Check returns nil for what was sealed last, with its seal.
+	Check(content []byte, seal string) error
+	// Write seals content, which put puts into place with its seal.
+	Write(content []byte, put func(seal string) error) error
+}
+
+// stateFile is the file of a state directory.
+type stateFile struct {
+	dir  string
+	seal Sealer // nil: there can be none
+}
+
+func (f stateFile) path() string { return filepath.Join(f.dir, StateFile) }
+
+// read returns what the file holds, whoever wrote it. fs.ErrNotExist: there is none.
+func (f stateFile) read() (s saved, err error) {
+	b, err := private.ReadFile(f.path(), maxStateFile)
 	if err != nil {
-		return State{}, err
+		return saved{}, err
 	}
-	var s saved
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return State{}, fmt.Errorf("%s cannot be read: %w", path, err)
+		return saved{}, fmt.Errorf("%s cannot be read: %w", f.path(), err)
 	}
 	if d.More() {
-		return State{}, fmt.Errorf("%s holds more than one state", path)
+		return saved{}, fmt.Errorf("%s holds more than one state", f.path())
 	}
 	if s.V != 1 {
-		return State{}, fmt.Errorf("%s has version %d; this program writes 1", path, s.V)
+		return saved{}, fmt.Errorf("%s has version %d; this program writes 1", f.path(), s.V)
 	}
 	if _, err := ParseMode(string(s.Mode)); err != nil {
-		return State{}, fmt.Errorf("%s: %w", path, err)
+		return saved{}, fmt.Errorf("%s: %w", f.path(), err)
+	}
+	return s, nil
+}
+
+// load returns the last state. fs.ErrNotExist: none was ever saved.
+func (f stateFile) load() (State, error) {
+	s, err := f.read()
+	if f.seal == nil {
+		return s.State, err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		made, merr := f.seal.Made()
+		if merr != nil {
+			return State{}, fmt.Errorf("%s is not there, and whether it ever was cannot be told: %w", f.path(), merr)
+		}
+		if made {
+			return State{}, fmt.Errorf("%s was removed", f.path())
+		}
+	}
+	if err != nil {
+		return State{}, err
+	}
+	content, err := s.content()
+	if err == nil {
+		err = f.seal.Check(content, s.Seal)
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("%s: %w", f.path(), err)
 	}
 	return s.State, nil
 }
 
+// content is what is sealed.
+func (s saved) content() ([]byte, error) {
+	s.Seal = ""
+	return json.Marshal(s)
+}
+
 // atStart is what holds at the start: the stricter of the configuration and what
 // was saved. Where that cannot be read, it is deny, and the error says why.
-func atStart(dir string, configured Mode) (State, error) {
-	last, err := load(dir)
+func (f stateFile) atStart(configured Mode) (State, error) {
+	last, err := f.load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return State{Mode: configured, By: "configuration"}, nil
@@ -65,10 +118,42 @@ func atStart(dir string, configured Mode) (State, error) {
 	return State{Mode: Deny, By: "configuration"}, nil
 }
 
-func save(dir string, s State, hosts []string) error {
-	b, err := json.MarshalIndent(saved{V: 1, State: s, ModelHosts: hosts}, "", "  ")
-	if err != nil {
+func (f stateFile) save(s State, hosts []string) error {
+	next := saved{V: 1, State: s, ModelHosts: hosts}
+	put := func(seal string) error {
+		next.Seal = seal
+		b, err := json.MarshalIndent(next, "", "  ")
+		if err != nil {
+			return err
+		}
+		return private.WriteFile(f.path(), append(b, '\n'))
+	}
+	if f.seal == nil {
+		return put("")
+	}
+	content, err := next.content()
+	if err == nil {
+		err = f.seal.Write(content, put)
+	}
+	if err != nil && s.Mode == Deny {
+		// Without a seal it means deny, too; hosts read it as it is.
+		err = errors.Join(err, put(""))
+	}
+	return err
+}
+
+// SealSaved seals the state that an agent saved that made no seals yet. Once there
+// was a seal, a state without one is not believed; one that cannot be read stays
+// as it is, which means deny.
+func SealSaved(dir string, seal Sealer) error {
+	f := stateFile{dir, seal}
+	made, err := seal.Made()
+	if err != nil || made {
 		return err
 	}
-	return private.WriteFile(filepath.Join(dir, StateFile), append(b, '\n'))
+	s, err := f.read()
+	if err != nil {
+		return nil
+	}
+	return f.save(s.State, s.ModelHosts)
 }

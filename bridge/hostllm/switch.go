@@ -3,6 +3,7 @@ package hostllm
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 // Options are what a Switch is made of.
 type Options struct {
 	Dir        string // the state directory
+	Seal       Sealer // vouches for the saved state; nil: nothing can
 	Configured Mode
 	ModelHosts []string // patterns of destinations beside the built-in ones
 	Person     Person   // nil: nobody can be asked
@@ -29,6 +31,7 @@ type Options struct {
 // Switch is the kill switch. It is safe for concurrent use.
 type Switch struct {
 	opts  Options
+	file  stateFile
 	hosts []string // every pattern
 	match *matcher
 
@@ -58,13 +61,13 @@ type leave struct {
 // in force. It fails only for patterns that are none: a state that cannot be
 // read or written is a warning.
 func Open(o Options) (*Switch, error) {
-	s := &Switch{opts: o, changed: make(chan struct{}), ledger: ledger{}}
+	s := &Switch{opts: o, file: stateFile{o.Dir, o.Seal}, changed: make(chan struct{}), ledger: ledger{}}
 	s.hosts = append(append(s.hosts, modelHosts...), o.ModelHosts...)
 	var err error
 	if s.match, err = newMatcher(s.hosts); err != nil {
 		return nil, err
 	}
-	state, err := atStart(o.Dir, o.Configured)
+	state, err := s.file.atStart(o.Configured)
 	if err != nil {
 		o.Log.Error().Err(err).Msg("the model switch starts at deny")
 		s.opts.Audit.Append(audit.Record{Phase: audit.Note, Tool: auditTool, Outcome: "models are off: the saved state could not be read"})
@@ -97,6 +100,21 @@ const auditTool = "host-llm"
 // Leave returns a context that ends when models are denied. It has ended already
 // while they are: nothing may be sent then.
 func (s *Switch) Leave() context.Context { return s.allowed.Load().ctx }
+
+// endings has what was under way end one after the other.
+var endings sync.Mutex
+
+// whenDenied calls end when the permission to leave ends, unless stop is called
+// before. A thousand streams are not ended all at once: new requests, which are
+// to be refused, would have to wait for that.
+func whenDenied(leave context.Context, end func()) (stop func() bool) {
+	return context.AfterFunc(leave, func() {
+		endings.Lock()
+		defer endings.Unlock()
+		end()
+		runtime.Gosched()
+	})
+}
 
 // Denied tells whether models are denied.
 func (s *Switch) Denied() bool { return s.Leave().Err() != nil }
@@ -166,7 +184,7 @@ func (s *Switch) Allow(ctx context.Context, by string) error {
 	}
 	next := State{Mode: Allow, Since: now(), By: by + ", allowed by the " + v.By}
 	// Saved before it holds, as deny holds before it is saved.
-	if err := save(s.opts.Dir, next, s.hosts); err != nil {
+	if err := s.file.save(next, s.hosts); err != nil {
 		return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
 	}
 	s.state, s.unsaved = next, nil
@@ -178,7 +196,7 @@ func (s *Switch) Allow(ctx context.Context, by string) error {
 // save writes the state in force. It is called with mu held, or before anybody
 // else has s.
 func (s *Switch) save(st State) error {
-	s.unsaved = save(s.opts.Dir, st, s.hosts)
+	s.unsaved = s.file.save(st, s.hosts)
 	if s.unsaved != nil {
 		s.opts.Log.Error().Err(s.unsaved).Msg("the state of the model switch could not be saved")
 	}

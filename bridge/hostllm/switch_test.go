@@ -51,7 +51,7 @@ func TestAtStart(t *testing.T) {
 				t.Errorf("%+v, denied %v; want %s by %s", st, s.Denied(), c.want, c.by)
 			}
 			// What holds is in the file, so that hosts read the same.
-			if got, err := load(dir); err != nil || got != st {
+			if got, err := (stateFile{dir: dir}).load(); err != nil || got != st {
 				t.Errorf("saved is %+v, %v; want %+v", got, err, st)
 			}
 		})
@@ -101,17 +101,17 @@ func TestDenyAndAllow(t *testing.T) {
 	default:
 		t.Error("nobody was told")
 	}
-	if got, err := load(dir); err != nil || got.Mode != Deny || got.By != "client a" {
+	if got, err := (stateFile{dir: dir}).load(); err != nil || got.Mode != Deny || got.By != "client a" {
 		t.Errorf("saved is %+v, %v", got, err)
 	}
 	st, changed := s.Watch()
-	if err := save(dir, State{Mode: Allow}, nil); err != nil { // by somebody else
+	if err := (stateFile{dir: dir}).save(State{Mode: Allow}, nil); err != nil { // by somebody else
 		t.Fatal(err)
 	}
 	if err := s.Deny("client b"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := load(dir); err != nil || got != st {
+	if got, err := (stateFile{dir: dir}).load(); err != nil || got != st {
 		t.Errorf("saved is %+v, %v; want %+v", got, err, st)
 	}
 	if again, _ := s.Watch(); again != st {
@@ -128,7 +128,7 @@ func TestDenyAndAllow(t *testing.T) {
 	if s.Denied() || s.Leave() == leave {
 		t.Error("it is still at deny")
 	}
-	if got, err := load(dir); err != nil || got.Mode != Allow || got.By != "client a, allowed by the person at the desk" {
+	if got, err := (stateFile{dir: dir}).load(); err != nil || got.Mode != Allow || got.By != "client a, allowed by the person at the desk" {
 		t.Errorf("saved is %+v, %v", got, err)
 	}
 	var told []string
@@ -158,7 +158,7 @@ func TestAllowNeedsAPerson(t *testing.T) {
 			if err := s.Allow(t.Context(), "a"); !errors.As(err, &refused) || refused.Verdict.Outcome != c.want {
 				t.Errorf("%v, want outcome %d", err, c.want)
 			}
-			if st, err := load(dir); !s.Denied() || err != nil || st.Mode != Deny {
+			if st, err := (stateFile{dir: dir}).load(); !s.Denied() || err != nil || st.Mode != Deny {
 				t.Errorf("it is at %v, saved %+v, %v", s.Denied(), st, err)
 			}
 		})
@@ -229,7 +229,7 @@ func TestUnsaved(t *testing.T) {
 	if err := s.Deny("a"); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := load(dir); err != nil || st.Mode != Deny {
+	if st, err := (stateFile{dir: dir}).load(); err != nil || st.Mode != Deny {
 		t.Errorf("saved is %+v, %v", st, err)
 	}
 }

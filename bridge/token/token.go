@@ -36,7 +36,7 @@ const (
 const (
 	FileName        = "tokens.json"
 	DefaultFileName = "default.token"
-	lockName        = "tokens.lock"
+	LockName        = "tokens.lock"
 )
 
 // DefaultName is the client that is made at the first start, for local use.
@@ -160,7 +160,7 @@ func (s *Store) read() (file, error) {
 
 // edit changes the file under the cross-process lock.
 func (s *Store) edit(change func(*file) error) error {
-	unlock, err := private.Lock(filepath.Join(s.dir, lockName))
+	unlock, err := private.Lock(filepath.Join(s.dir, LockName))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -60,4 +61,32 @@ func (p *Person) Err() error {
 func (p *Person) Close() error {
 	p.Vanish()
 	return nil
+}
+
+// who is a Person under a name that leaves Prover its method Person.
+type who = Person
+
+// Prover is a Person whose watcher has to prove that it sees them, and is asked to
+// look.
+type Prover struct {
+	who
+	Proof  error  // what the next Prove answers
+	Proven int    // how often it was asked
+	Look   func() // called whenever the person is asked for; may be nil
+}
+
+var _ input.Prover = (*Prover)(nil)
+
+// Prove implements input.Prover.
+func (p *Prover) Prove(context.Context) error {
+	p.Proven++
+	return p.Proof
+}
+
+// Person implements input.Watcher.
+func (p *Prover) Person() (input.Person, <-chan struct{}) {
+	if p.Look != nil {
+		p.Look()
+	}
+	return p.who.Person()
 }

@@ -1,10 +1,12 @@
 package recorder_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"drawbridge/input"
 	"drawbridge/input/recorder"
 )
 
@@ -27,4 +29,16 @@ func TestPerson(t *testing.T) {
 			t.Error("a person who has vanished is seen")
 		}
 	})
+}
+
+func TestProver(t *testing.T) {
+	looked := 0
+	p := recorder.Prover{Proof: errors.New("blind"), Look: func() { looked++ }}
+	if err := p.Prove(t.Context()); err == nil || p.Proven != 1 {
+		t.Errorf("%v, asked %d times", err, p.Proven)
+	}
+	p.Act("pressed a key")
+	if is, _ := input.Watcher(&p).Person(); is.Acts != 1 || looked != 1 {
+		t.Errorf("%+v, looked %d times", is, looked)
+	}
 }

@@ -25,6 +25,9 @@ type Driver struct {
 	// Window, if set, names the window at p, or the one with the keyboard where p
 	// is nil.
 	Window func(ctx context.Context, p *input.Point) (*input.Window, error)
+	// Part, if set, tells the part of a window at p, or the one that takes the keys
+	// where p is nil.
+	Part func(ctx context.Context, p *input.Point) (*input.Part, error)
 	// Drift is added to the pointer's place when it is read back.
 	Drift input.Point
 
@@ -36,8 +39,8 @@ type Driver struct {
 }
 
 var (
-	_ input.Driver = (*Driver)(nil)
-	_ input.Namer  = (*Driver)(nil)
+	_ input.Driver    = (*Driver)(nil)
+	_ input.Inspector = (*Driver)(nil)
 )
 
 // Lines returns what was posted so far: "move 1,2", "drag 1,2", "left down 1",
@@ -149,6 +152,21 @@ func (d *Driver) name(ctx context.Context, p *input.Point) (*input.Window, error
 		return nil, err
 	}
 	return d.Window(ctx, p)
+}
+
+// PartFocused implements input.Inspector.
+func (d *Driver) PartFocused(ctx context.Context) (*input.Part, error) { return d.inspect(ctx, nil) }
+
+// PartUnder implements input.Inspector.
+func (d *Driver) PartUnder(ctx context.Context, p input.Point) (*input.Part, error) {
+	return d.inspect(ctx, &p)
+}
+
+func (d *Driver) inspect(ctx context.Context, p *input.Point) (*input.Part, error) {
+	if err := ctx.Err(); err != nil || d.Part == nil {
+		return nil, err
+	}
+	return d.Part(ctx, p)
 }
 
 func (d *Driver) Sync(ctx context.Context) error { return d.post(ctx, "sync", nil) }

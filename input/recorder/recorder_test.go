@@ -95,3 +95,23 @@ func TestNames(t *testing.T) {
 		t.Errorf("Under: %+v, %v", w, err)
 	}
 }
+
+func TestParts(t *testing.T) {
+	d := &recorder.Driver{}
+	ctx := context.Background()
+	if p, err := d.PartFocused(ctx); p != nil || err != nil {
+		t.Errorf("without parts: %+v, %v", p, err)
+	}
+	d.Part = func(_ context.Context, p *input.Point) (*input.Part, error) {
+		if p == nil {
+			return &input.Part{Role: "text"}, nil
+		}
+		return &input.Part{Role: fmt.Sprint(p.X)}, nil
+	}
+	if p, err := d.PartFocused(ctx); err != nil || p.Role != "text" {
+		t.Errorf("the one with the keys: %+v, %v", p, err)
+	}
+	if p, err := d.PartUnder(ctx, input.Point{X: 7}); err != nil || p.Role != "7" {
+		t.Errorf("the one at a point: %+v, %v", p, err)
+	}
+}

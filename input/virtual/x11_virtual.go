@@ -187,6 +187,8 @@ func readLine(r *os.File) (string, error) {
 	}
 }
 
+const wmConfigName = "jwmrc"
+
 // wmConfig keeps jwm out of the way: no tray, no menus, no keys of its own, so
 // that every chord reaches the application.
 const wmConfig = `<?xml version="1.0"?>
@@ -202,7 +204,7 @@ const wmConfig = `<?xml version="1.0"?>
 `
 
 func (v *Virtual) startWM(ctx context.Context) error {
-	config := filepath.Join(v.dir, "jwmrc")
+	config := filepath.Join(v.dir, wmConfigName)
 	if err := writeFile(config, []byte(wmConfig)); err != nil {
 		return err
 	}
@@ -282,5 +284,6 @@ func (v *Virtual) stop() {
 		if v.auth != "" {
 			os.Remove(v.auth)
 		}
+		os.Remove(filepath.Join(v.dir, wmConfigName))
 	})
 }

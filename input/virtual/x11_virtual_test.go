@@ -115,6 +115,9 @@ func TestStart(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "Xauthority")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the key is left: %v", err)
 	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 func TestTemporaryDirGoes(t *testing.T) {
@@ -209,7 +212,7 @@ func TestDiesWithUs(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	for _, pid := range f {
-		for end := time.Now().Add(10 * time.Second); running(t, pid); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); running(t, pid); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("process %s outlived the one that started it", pid)
 			}

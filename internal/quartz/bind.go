@@ -10,6 +10,7 @@ import (
 
 var (
 	cfRelease                 func(Ref)
+	cfRetain                  func(Ref) Ref
 	cfStringCreateWithCString func(alloc Ref, s string, encoding uint32) Ref
 	cfStringGetCString        func(s Ref, buf *byte, size int, encoding uint32) bool
 	cfDictionaryGetValue      func(dict, key Ref) Ref
@@ -19,10 +20,13 @@ var (
 	cfNumberGetValue          func(number Ref, kind int, value unsafe.Pointer) bool
 	cfBooleanGetValue         func(Ref) bool
 	cfRunLoopGetMain          func() Ref
+	cfRunLoopGetCurrent       func() Ref
 	cfRunLoopRun              func()
 	cfRunLoopStop             func(loop Ref)
 	cfRunLoopSourceCreate     func(alloc Ref, order int, context *CFRunLoopSourceContext) Ref
 	cfRunLoopAddSource        func(loop, source, mode Ref)
+	cfRunLoopSourceSignal     func(source Ref)
+	cfRunLoopWakeUp           func(loop Ref)
 	kCFRunLoopDefaultMode     Ref
 
 	cgSessionCopyCurrentDictionary func() Ref
@@ -40,6 +44,7 @@ var (
 var Load = sync.OnceValue(func() error {
 	cf := Open("CoreFoundation")
 	cf.Func(&cfRelease, "CFRelease")
+	cf.Func(&cfRetain, "CFRetain")
 	cf.Func(&cfStringCreateWithCString, "CFStringCreateWithCString")
 	cf.Func(&cfStringGetCString, "CFStringGetCString")
 	cf.Func(&cfDictionaryGetValue, "CFDictionaryGetValue")
@@ -49,10 +54,13 @@ var Load = sync.OnceValue(func() error {
 	cf.Func(&cfNumberGetValue, "CFNumberGetValue")
 	cf.Func(&cfBooleanGetValue, "CFBooleanGetValue")
 	cf.Func(&cfRunLoopGetMain, "CFRunLoopGetMain")
+	cf.Func(&cfRunLoopGetCurrent, "CFRunLoopGetCurrent")
 	cf.Func(&cfRunLoopRun, "CFRunLoopRun")
 	cf.Func(&cfRunLoopStop, "CFRunLoopStop")
 	cf.Func(&cfRunLoopSourceCreate, "CFRunLoopSourceCreate")
 	cf.Func(&cfRunLoopAddSource, "CFRunLoopAddSource")
+	cf.Func(&cfRunLoopSourceSignal, "CFRunLoopSourceSignal")
+	cf.Func(&cfRunLoopWakeUp, "CFRunLoopWakeUp")
 	cf.Var(&kCFRunLoopDefaultMode, "kCFRunLoopDefaultMode")
 
 	cg := Open("CoreGraphics")

@@ -50,9 +50,19 @@ var (
 	})
 )
 
+// mainLoop is a loop that serves the main queue on the main thread. stop is called
+// from within it, and ends it.
+type mainLoop struct{ run, stop func() }
+
+var (
+	taking  = make(chan mainLoop, 1)      // what the next loop is to be
+	running atomic.Pointer[mainLoop]      // stored by the main thread
+	core    = mainLoop{coreRun, coreStop} // until somebody takes over
+)
+
 // Loop calls f and lends it the main thread: the main loop runs, from the first
-// OnMain on, until f returns. Only main may call it, whose package locks it to
-// the first thread with runtime.LockOSThread in an init function.
+// OnMain or TakeOver on, until f returns. Only main may call it, whose package
+// locks it to the first thread with runtime.LockOSThread in an init function.
 func Loop(f func()) {
 	done := make(chan struct{})
 	serving.Store(true)
@@ -61,23 +71,60 @@ func Loop(f func()) {
 		defer serving.Store(false)
 		f()
 	}()
+	l := core
 	select {
 	case <-done:
 		return
 	case <-wanted:
+	case l = <-taking:
 	}
 	go func() {
 		<-done
 		// From within the loop, since a stop that comes before the start is forgotten.
-		post(func() { cfRunLoopStop(cfRunLoopGetMain()) })
+		post(func() { running.Load().stop() })
 	}()
+	for {
+		running.Store(&l)
+		l.run()
+		select {
+		case <-done:
+			return
+		case next := <-taking:
+			l = next
+		}
+	}
+}
+
+// TakeOver has another loop serve the main thread from now on, in the place of
+// Core Foundation's bare one: AppKit has one of its own, without which no window
+// gets an event. run must serve the main queue until stop, which is called from
+// within it, on the main thread. It is for one caller in a process.
+func TakeOver(run, stop func()) error {
+	if !serving.Load() {
+		return ErrNoLoop
+	}
+	mine := mainLoop{run, stop}
+	taking <- mine
+	post(func() {
+		select {
+		case next := <-taking: // the bare loop runs: it must end first
+			taking <- next
+			coreStop()
+		default: // ours was the first
+		}
+	})
+	return nil
+}
+
+func coreRun() {
 	// A loop without a source ends at once.
 	source := cfRunLoopSourceCreate(0, 0, &CFRunLoopSourceContext{Perform: callbacks().nothing})
 	cfRunLoopAddSource(cfRunLoopGetMain(), source, kCFRunLoopDefaultMode)
 	Release(source) // the loop keeps it
 	cfRunLoopRun()
-	<-done
 }
+
+func coreStop() { cfRunLoopStop(cfRunLoopGetMain()) }
 
 // OnMain runs f on the main thread and returns when it has, or when ctx ends: f
 // may then still run later. It needs [Load] and [Loop].

@@ -97,3 +97,15 @@ func TestQuartzStrings(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A thread ends when it is told to, also before its loop has begun.
+func TestQuartzThread(t *testing.T) {
+	if err := Load(); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		source := cfRunLoopSourceCreate(0, 0, &CFRunLoopSourceContext{Perform: callbacks().nothing})
+		StartThread(source).Close()
+		Release(source)
+	}
+}

@@ -17,7 +17,9 @@ import (
 const openTime = time.Second
 
 // answerTime is what one service may take to answer: a hung one is not waited for.
-const answerTime = 50 * time.Millisecond
+// It is far more than a busy machine needs: a locked screen that is not heard of
+// counts as unlocked.
+const answerTime = 500 * time.Millisecond
 
 // Session is a person's desktop session.
 type Session struct {
@@ -27,19 +29,23 @@ type Session struct {
 // Open connects to the session's bus and to the system's, where there are any. It
 // starts neither. The caller closes it.
 func Open() *Session {
-	user := os.Getenv("DBUS_SESSION_BUS_ADDRESS")
-	if user == "" {
-		dir := os.Getenv("XDG_RUNTIME_DIR")
-		if dir == "" {
-			dir = filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
-		}
-		user = "unix:path=" + filepath.Join(dir, "bus")
-	}
 	system := os.Getenv("DBUS_SYSTEM_BUS_ADDRESS")
 	if system == "" {
 		system = "unix:path=/run/dbus/system_bus_socket"
 	}
-	return &Session{user: connect(user), system: connect(system)}
+	return &Session{user: connect(Address()), system: connect(system)}
+}
+
+// Address is where the session's bus is, whether or not there is one.
+func Address() string {
+	if a := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); a != "" {
+		return a
+	}
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		dir = filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
+	}
+	return "unix:path=" + filepath.Join(dir, "bus")
 }
 
 func connect(address string) *dbus.Conn {
@@ -78,28 +84,49 @@ func call(ctx context.Context, c *dbus.Conn, name, path, method string, args ...
 	return c.Object(name, dbus.ObjectPath(path)).CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...)
 }
 
-// Locked reports whether the screen is locked, as far as anybody says.
-func (s *Session) Locked(ctx context.Context) bool {
+// State is what a session says of itself.
+type State struct {
+	Locked bool // the screen is locked
+	// Away: another session is in front on this seat: a login window's, or another
+	// person's. A session without a seat, as a remote one, is never away.
+	Away bool
+}
+
+// State asks for it. What nobody says is not so.
+func (s *Session) State(ctx context.Context) State {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if s.user != nil {
+	var st State
+	if s.system != nil {
+		const login = "org.freedesktop.login1"
+		var all map[string]dbus.Variant
+		if call(ctx, s.system, login, "/org/freedesktop/login1/session/auto", "org.freedesktop.DBus.Properties.GetAll",
+			login+".Session").Store(&all) == nil {
+			st = stateOf(all)
+		}
+	}
+	// Last, since screen savers hang more easily than logind.
+	if s.user != nil && !st.Locked {
 		for _, v := range savers {
 			var active bool
 			if call(ctx, s.user, v.name, v.path, v.name+".GetActive").Store(&active) == nil && active {
-				return true
+				st.Locked = true
 			}
 		}
 	}
-	if s.system != nil {
-		const login = "org.freedesktop.login1"
-		var hint dbus.Variant
-		err := call(ctx, s.system, login, "/org/freedesktop/login1/session/auto", "org.freedesktop.DBus.Properties.Get",
-			login+".Session", "LockedHint").Store(&hint)
-		if locked, ok := hint.Value().(bool); err == nil && ok && locked {
-			return true
-		}
+	return st
+}
+
+// stateOf reads the properties of a session of logind. One that is missing, or of
+// another type than it should be, says nothing.
+func stateOf(all map[string]dbus.Variant) State {
+	locked, _ := all["LockedHint"].Value().(bool)
+	active, ok := all["Active"].Value().(bool)
+	var name string
+	if seat, _ := all["Seat"].Value().([]any); len(seat) > 0 {
+		name, _ = seat[0].(string)
 	}
-	return false
+	return State{Locked: locked, Away: ok && !active && name != ""}
 }
 
 // KeepAwake asks the session not to blank, lock or sleep, until release is called

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godbus/dbus/v5"
+
 	"drawbridge/internal/session/saver"
 )
 
@@ -30,8 +32,8 @@ func TestSession(t *testing.T) {
 	s := Open()
 	defer s.Close()
 	ctx := t.Context()
-	if s.Locked(ctx) {
-		t.Error("without a screen saver the screen is locked")
+	if got := s.State(ctx); got != (State{}) {
+		t.Errorf("without a screen saver: %+v", got)
 	}
 	s.KeepAwake(ctx, "nobody is there")()
 
@@ -40,13 +42,15 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	for _, c := range []struct{ active, hint bool }{{false, false}, {true, false}, {false, true}} {
+	for _, c := range []struct{ active, hint, away bool }{{false, false, false}, {true, false, false}, {false, true, false}, {false, false, true}} {
 		v.Lock(c.active, c.hint)
-		if got, want := s.Locked(ctx), c.active || c.hint; got != want {
-			t.Errorf("%+v: locked %v", c, got)
+		v.Away(c.away)
+		if got, want := s.State(ctx), (State{Locked: c.active || c.hint, Away: c.away}); got != want {
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 	v.Lock(false, false)
+	v.Away(false)
 
 	release := s.KeepAwake(ctx, "a batch runs")
 	if got := v.Inhibited(); len(got) != 1 || got[0] != "Drawbridge: a batch runs" {
@@ -61,14 +65,14 @@ func TestSession(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	v.Hang(hang)
-	done := make(chan bool, 1)
-	go func() { done <- s.Locked(ctx) }()
+	done := make(chan State, 1)
+	go func() { done <- s.State(ctx) }()
 	select {
-	case locked := <-done:
-		if locked {
+	case state := <-done:
+		if state.Locked {
 			t.Error("a hung screen saver locks the screen")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("a hung screen saver is waited for")
 	}
 }
@@ -78,11 +82,32 @@ func TestNoBus(t *testing.T) {
 		t.Setenv(name, "unix:path="+filepath.Join(t.TempDir(), "none"))
 	}
 	s := Open()
-	if s.Locked(t.Context()) {
-		t.Error("without a bus the screen is locked")
+	if got := s.State(t.Context()); got != (State{}) {
+		t.Errorf("without a bus: %+v", got)
 	}
 	s.KeepAwake(t.Context(), "nothing")()
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestStateOf(t *testing.T) {
+	v := dbus.MakeVariant
+	seat, none := v([]any{"seat0", dbus.ObjectPath("/s")}), v([]any{"", dbus.ObjectPath("/")})
+	for _, c := range []struct {
+		all  map[string]dbus.Variant
+		want State
+	}{
+		{nil, State{}},
+		{map[string]dbus.Variant{"LockedHint": v(true), "Active": v(true), "Seat": seat}, State{Locked: true}},
+		{map[string]dbus.Variant{"Active": v(false), "Seat": seat}, State{Away: true}},
+		{map[string]dbus.Variant{"Active": v(false), "Seat": none}, State{}},
+		{map[string]dbus.Variant{"Active": v(false)}, State{}},
+		{map[string]dbus.Variant{"Seat": seat}, State{}},
+		{map[string]dbus.Variant{"LockedHint": v("yes"), "Active": v(int32(0)), "Seat": v([]any{})}, State{}},
+	} {
+		if got := stateOf(c.all); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.all, got, c.want)
+		}
 	}
 }

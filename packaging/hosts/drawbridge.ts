@@ -8,9 +8,9 @@
 // In pi an extension cannot run another tool from outside a tool call; there the
 // built-in tools are built anew, and the descriptions say so.
 //
-// It also keeps the session's model requests under Drawbridge's model switch: while
-// models are denied, requests to the places where models answer are refused in
-// this process, by a fetch that answers for them.
+// It also keeps the session's model requests under Drawbridge's model switch. While
+// models are denied, shadows stand in the place of the host's providers and refuse;
+// below them, a fetch answers for the places where models do.
 //
 // Nothing of the host is bundled: its modules are imported from the host itself.
 // The settings are in drawbridge.json beside this file, or where
@@ -184,27 +184,44 @@ function piBackend(ctx: Json): Backend {
 
 // ---- The model switch ------------------------------------------------------
 
-type Refused = { layer: "fetch"; provider: string; destination: string };
+type Refused = { layer: "providers" | "fetch"; provider: string; destination: string };
 
 /** What the person reads. It has no word by which hosts tell that another try may help. */
 const REFUSAL = "model use is switched off by the person at this machine (host_llm: deny)";
 
 const NOT_COVERED = [
-	"requests past fetch: node:http, node:http2, https and websockets in this process (omp's Cursor provider, AWS transports)",
+	"requests past the host's providers and past fetch: node:http, node:http2, https and websockets of tools, extensions and libraries in this process",
 	"local models in this process, child processes with a network of their own, and the host's MCP servers",
 	"a server elsewhere that redirects to a model host",
 ];
 
+const NO_PROVIDERS =
+	"the host's own providers: this version of the host has them where the extension does not find them, so that requests past fetch (omp's Cursor provider, AWS transports) are not refused";
+
 const MOST_WAITING = 1_000; // refusals that wait to be told
 
-/** ModelSwitch answers model requests while models are denied. */
+/** Providers keeps one kind of host from its providers. */
+interface Providers {
+	/** load is called each time the host loads this extension, before there is a session. */
+	load(pi: Json): void;
+	/** cover takes in a session's registry of models; again it does nothing. */
+	cover(registry: Json): void;
+	/** follow is called when the mode has changed. */
+	follow(): void;
+	/** whole tells whether every provider is under the switch. */
+	whole(): boolean;
+	residuals: string[];
+}
+
+/** ModelSwitch answers model requests while models are denied. There is one in a process. */
 class ModelSwitch {
-	private denied = true; // until something says otherwise
+	denied = true; // until something says otherwise
 	private patterns: { text: string; fits: RegExp }[] = [];
 	private inFlight = new AbortController();
 	private waiting: Refused[] = [];
-	/** registry returns the session's model registry, whose addresses are models' too. */
-	registry: () => Json = () => undefined;
+	/** registry is the session's model registry, whose addresses are models' too. */
+	registry: Json;
+	providers: Providers | undefined;
 	/** tell takes a refusal to the agent, or returns false while it cannot. */
 	tell: (r: Refused) => boolean = () => false;
 
@@ -220,13 +237,26 @@ class ModelSwitch {
 		}
 	}
 
-	/** set puts a mode in force; requests under way end at deny. */
+	/** set puts a mode in force, and tells what is; requests under way end at deny. */
 	set(mode: string): Json {
 		const denied = mode !== "allow";
-		if (denied && !this.denied) this.inFlight.abort(new Error(REFUSAL));
 		if (!denied && this.denied) this.inFlight = new AbortController();
+		const ends = denied && !this.denied;
 		this.denied = denied;
-		return { mode: denied ? "deny" : "allow", covers: ["fetch"], residuals: NOT_COVERED };
+		this.providers?.follow();
+		// Last: what ends is tried again at once, and must find the shadows.
+		if (ends) this.inFlight.abort(new Error(REFUSAL));
+		const whole = this.providers?.whole() ?? false;
+		return {
+			mode: denied ? "deny" : "allow",
+			covers: whole ? ["providers", "fetch"] : ["fetch"],
+			residuals: [...(whole ? (this.providers?.residuals ?? []) : [NO_PROVIDERS]), ...NOT_COVERED],
+		};
+	}
+
+	/** ending returns a signal that also fires when models are denied. */
+	ending(given?: AbortSignal): AbortSignal {
+		return given ? AbortSignal.any([given, this.inFlight.signal]) : this.inFlight.signal;
 	}
 
 	/** wrap puts a fetch before the one that is there. */
@@ -240,8 +270,7 @@ class ModelSwitch {
 				this.refused({ layer: "fetch", provider: model, destination: url.host });
 				return refusal(url.hostname);
 			}
-			const given = init?.signal ?? (input instanceof Request ? input.signal : undefined);
-			return real(input, { ...init, signal: given ? AbortSignal.any([given, this.inFlight.signal]) : this.inFlight.signal });
+			return real(input, { ...init, signal: this.ending(init?.signal ?? (input instanceof Request ? input.signal : undefined)) });
 		};
 		Object.assign(wrapped, real);
 		// Bun's can connect in advance, which omp does to its model before there is a
@@ -259,12 +288,26 @@ class ModelSwitch {
 		const name = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
 		const known = this.patterns.find((p) => p.fits.test(name));
 		if (known) return known.text;
-		for (const m of all(this.registry())) {
+		for (const m of all(this.registry)) {
 			try {
 				if (m.baseUrl && new URL(m.baseUrl).host === url.host) return String(m.provider ?? url.host);
 			} catch {} // no address: it cannot be this one
 		}
 		return undefined;
+	}
+
+	/** refuseProvider counts a request to a provider that a shadow refuses, and returns what the shadow answers. */
+	refuseProvider(model: Json): Json {
+		this.refused({ layer: "providers", provider: String(model?.provider ?? ""), destination: destination(model?.baseUrl ?? "")?.host ?? "" });
+		return {
+			api: model?.api,
+			provider: model?.provider,
+			model: model?.id,
+			stopReason: "error",
+			errorMessage: `400 ${REFUSAL}`,
+			errorStatus: 400,
+			timestamp: Date.now(),
+		};
 	}
 
 	private refused(r: Refused) {
@@ -276,6 +319,186 @@ class ModelSwitch {
 		const waiting = this.waiting;
 		this.waiting = [];
 		for (const r of waiting) this.refused(r);
+	}
+}
+
+/** refusedStream is what a shadow answers to a chat: one message that is an error. */
+function refusedStream(error: Json): Json {
+	const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+	const message = { role: "assistant", content: [], usage, ...error };
+	return {
+		async *[Symbol.asyncIterator]() {
+			yield { type: "error", reason: "error", error: message };
+		},
+		result: async () => message,
+	};
+}
+
+const DENIED = "drawbridge-denied"; // an api of omp's models, by which nothing is sent
+const ORIGINAL = Symbol("original"); // of a shadow
+
+/**
+ * OmpProviders shadows the models of omp. A model says by its api how it is asked,
+ * and omp asks it itself, wherever it got it. So whatever hands out a model hands
+ * out its shadow while models are denied: the same model, with an api that refuses.
+ * Nothing in the registry is changed, so that nothing has to be put back.
+ */
+class OmpProviders implements Providers {
+	private readonly shadows = new WeakMap<object, Json>();
+	private readonly covered = new WeakSet<object>();
+	private registry: Json;
+	residuals = [
+		"a request that is under way when models are denied, and is not made by fetch (omp's Cursor provider): it comes to its end",
+		"a model that a part of omp took before models were denied and keeps (an advisor, the list of --models): its requests are refused at fetch only",
+	];
+
+	constructor(
+		private readonly models: ModelSwitch,
+		private readonly host: Json,
+	) {
+		// Before there is a session, so that it begins with a shadow.
+		this.wrap(host.ModelRegistry?.prototype);
+	}
+
+	cover(registry: Json) {
+		this.registry = registry;
+		if (registry) this.wrap(Object.getPrototypeOf(registry));
+		this.follow();
+	}
+
+	/** load gives omp the api that refuses. omp forgets it when it loads extensions for another session. */
+	load(pi: Json) {
+		pi.registerProvider("drawbridge", { api: DENIED, streamSimple: (m: Json) => refusedStream(this.models.refuseProvider(m[ORIGINAL] ?? m)) });
+	}
+
+	/** wrap has every method of a class of registries hand out models as present says. */
+	private wrap(proto: Json) {
+		if (!proto || proto === Object.prototype || this.covered.has(proto)) return;
+		this.covered.add(proto);
+		const present = (v: Json) => this.present(v);
+		for (const [name, d] of Object.entries(Object.getOwnPropertyDescriptors(proto))) {
+			const method = d.value;
+			if (name === "constructor" || typeof method !== "function") continue;
+			proto[name] = function (this: Json, ...args: Json[]) {
+				return present(method.apply(this, args.map((a) => a?.[ORIGINAL] ?? a)));
+			};
+		}
+	}
+
+	/** present returns models as the mode wants them, and everything else as it is. */
+	private present(value: Json): Json {
+		if (value instanceof Promise) return value.then((v) => this.present(v));
+		if (Array.isArray(value)) return value.some((v) => this.one(v) !== v) ? value.map((v) => this.one(v)) : value;
+		return this.one(value);
+	}
+
+	private one(value: Json): Json {
+		if (!isModel(value) || (value.api === DENIED) === this.models.denied) return value;
+		if (!this.models.denied) return value[ORIGINAL] ?? value;
+		let shadow = this.shadows.get(value);
+		if (!shadow) {
+			const fixed = (v: Json) => ({ value: v, writable: true, enumerable: true, configurable: true });
+			shadow = Object.create(Object.getPrototypeOf(value), {
+				...Object.getOwnPropertyDescriptors(value),
+				api: fixed(DENIED),
+				// These lead past the api.
+				transport: fixed(undefined),
+				remoteCompaction: fixed(undefined),
+				resolveHeaders: fixed(undefined),
+				[ORIGINAL]: fixed(value), // also in copies that omp makes of it
+			});
+			this.shadows.set(value, shadow);
+		}
+		return shadow;
+	}
+
+	private sessions(): Json[] {
+		return this.host.AgentRegistry.global().list().map((ref: Json) => ref.session).filter((s: Json) => s?.model);
+	}
+
+	/** follow gives every session its model anew. The public setModel would also write it into the session's history. */
+	follow() {
+		try {
+			for (const session of this.sessions()) {
+				const model = this.one(session.model);
+				if (model !== session.model) session.agent.setModel(model);
+			}
+		} catch {} // whole tells
+	}
+
+	whole(): boolean {
+		try {
+			const models = [...all(this.registry), ...this.sessions().map((s) => s.model)];
+			return this.registry !== undefined && this.covered.has(Object.getPrototypeOf(this.registry)) && models.every((m) => (m.api === DENIED) === this.models.denied);
+		} catch {
+			return false;
+		}
+	}
+}
+
+function isModel(v: Json): boolean {
+	return typeof v === "object" && v !== null && typeof v.api === "string" && typeof v.provider === "string" && typeof v.id === "string";
+}
+
+/**
+ * PiProviders shadows the providers of pi. pi looks a model's provider up for each
+ * request, in one place; what it finds there is the provider's shadow, which asks
+ * the switch.
+ */
+class PiProviders implements Providers {
+	private readonly shadows = new WeakMap<object, Json>();
+	private readonly covered = new WeakSet<object>();
+	private found = false;
+	residuals = [];
+
+	constructor(private readonly models: ModelSwitch) {}
+
+	load() {} // nothing is needed before there is a registry
+
+	cover(registry: Json) {
+		const list = registry?.runtime?.models;
+		this.found = typeof list?.getProvider === "function" && typeof list.getProviders === "function";
+		if (!this.found || this.covered.has(list)) return;
+		this.covered.add(list);
+		const { getProvider, getProviders } = list;
+		list.getProvider = (id: string) => this.shadow(getProvider.call(list, id));
+		list.getProviders = () => getProviders.call(list).map((p: Json) => this.shadow(p));
+	}
+
+	follow() {} // each request asks
+
+	whole(): boolean {
+		return this.found;
+	}
+
+	private shadow(provider: Json): Json {
+		if (!provider) return provider;
+		let shadow = this.shadows.get(provider);
+		if (!shadow) {
+			const ask =
+				(method: string, answer: (error: Json) => Json, options: number) =>
+				(...args: Json[]) => {
+					if (this.models.denied) return answer(this.models.refuseProvider(args[0]));
+					args[options] = { ...args[options], signal: this.models.ending(args[options]?.signal) };
+					return provider[method](...args);
+				};
+			const requests: Record<string, Json> = {
+				stream: ask("stream", refusedStream, 2),
+				streamSimple: ask("streamSimple", refusedStream, 2),
+				fetchDeferred: ask("fetchDeferred", refusedStream, 2),
+				generateImages: ask("generateImages", async (error) => ({ output: [], ...error }), 2),
+				classify: ask("classify", async (error) => ({ answers: {}, ...error }), 2),
+			};
+			shadow = new Proxy(provider, {
+				get(target, name) {
+					const value = target[name];
+					if (typeof value !== "function") return value;
+					return (typeof name === "string" && Object.hasOwn(requests, name) && requests[name]) || value.bind(target);
+				},
+			});
+			this.shadows.set(provider, shadow);
+		}
+		return shadow;
 	}
 }
 
@@ -490,19 +713,42 @@ const CALL = "drawbridge_";
 const callId = (id: string) => CALL + id;
 const ownCall = (toolCallId: string) => (toolCallId?.startsWith(CALL) ? toolCallId.slice(CALL.length) : undefined);
 
+const SWITCH = Symbol.for("drawbridge.model-switch");
+
+/** theSwitch returns the process's one: the host calls this extension again for each session that it starts. */
+function theSwitch(s: Settings, pi: Json): ModelSwitch {
+	const shared = globalThis as Json;
+	if (!shared[SWITCH]) {
+		const models: ModelSwitch = new ModelSwitch();
+		models.load(s);
+		models.wrap();
+		models.providers = pi.pi?.AgentRegistry ? new OmpProviders(models, pi.pi) : new PiProviders(models);
+		shared[SWITCH] = models;
+	}
+	return shared[SWITCH];
+}
+
+/** beside tells whether a session is one that omp's Main session has started. */
+function beside(pi: Json, ctx: Json): boolean {
+	const main = pi.pi?.AgentRegistry?.global().get("Main")?.session;
+	return main !== undefined && main !== null && main.sessionManager !== ctx.sessionManager;
+}
+
 export default function (pi: Json) {
 	const s = settings();
 	if (!s) return;
 	let attachment: Attachment | undefined;
-	const models = new ModelSwitch();
-	models.load(s);
-	models.wrap();
-	models.tell = (r) => attachment?.refused(r) ?? false;
+	const models = theSwitch(s, pi);
+	models.providers?.load(pi);
 	pi.on("session_start", (_event: Json, ctx: Json) => {
+		models.providers?.cover(ctx.modelRegistry);
+		if (beside(pi, ctx)) return;
+		models.registry = ctx.modelRegistry;
 		attachment?.end();
-		attachment = new Attachment(s, pi.pi?.AgentRegistry ? ompBackend(pi) : piBackend(ctx), models, ctx);
-		models.registry = () => ctx.modelRegistry;
-		attachment.dial();
+		const mine = new Attachment(s, pi.pi?.AgentRegistry ? ompBackend(pi) : piBackend(ctx), models, ctx);
+		attachment = mine;
+		models.tell = (r) => mine.refused(r);
+		mine.dial();
 	});
 	pi.on("session_shutdown", () => attachment?.end());
 	if (pi.pi?.AgentRegistry) {

@@ -248,24 +248,31 @@ func start(t *testing.T, name string, flags ...string) *rig {
 			t.Logf("%s said: %s", name, said[max(0, len(said)-4000):])
 		}
 	})
-	if r.client, err = wire.Dial(t.Context(), ws+"/mcp", clientToken); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	t.Cleanup(func() {
-		_ = r.client.Close()
-		<-done
-	})
-	go func() {
-		defer close(done)
-		r.read()
-	}()
-	r.request("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	r.connect(ws+"/mcp", clientToken)
 	r.eventually("the host's tools", func() bool {
 		sources := r.set.Sources()
 		return len(sources) == 1 && len(sources[0].Tools("tester")) > 0
 	})
 	return r
+}
+
+// connect makes the rig a client of an agent until the test ends.
+func (r *rig) connect(url, clientToken string) {
+	r.t.Helper()
+	var err error
+	if r.client, err = wire.Dial(r.t.Context(), url, clientToken); err != nil {
+		r.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	r.t.Cleanup(func() {
+		_ = r.client.Close()
+		<-done
+	})
+	go func(c *wire.Conn) {
+		defer close(done)
+		r.read(c)
+	}(r.client)
+	r.request("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
 }
 
 func (r *rig) eventually(what string, ok func() bool) {
@@ -280,9 +287,9 @@ func (r *rig) eventually(what string, ok func() bool) {
 }
 
 // read hands each answer to whoever waits for it.
-func (r *rig) read() {
+func (r *rig) read(client *wire.Conn) {
 	for {
-		b, err := r.client.ReadFrame(64 << 20)
+		b, err := client.ReadFrame(64 << 20)
 		if err != nil {
 			return
 		}

@@ -25,7 +25,12 @@ const (
 	envDir    = "DRAWBRIDGE_TEST_INSTALL_DIR"
 	envKillAt = "DRAWBRIDGE_TEST_INSTALL_KILL_AT" // the number of the step
 	envLimit  = "DRAWBRIDGE_TEST_INSTALL_LIMIT"   // no file may be larger
+	envMount  = "DRAWBRIDGE_TEST_INSTALL_MOUNT"   // see mountAnew
 )
+
+// mountAnew mounts a directory anew, for this process alone: "ro" to be read only,
+// "full" with little room. It is there where tests can do that.
+var mountAnew func(how, dir string) error
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envSource) == "" {
@@ -38,9 +43,16 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	dir := os.Getenv(envDir)
+	if how := os.Getenv(envMount); how != "" {
+		if err := mountAnew(how, dir); err != nil {
+			fmt.Println("cannot mount:", err)
+			os.Exit(1)
+		}
+	}
 	steps := 0
 	_, err := Install(Options{
-		Source: os.Getenv(envSource), Dir: os.Getenv(envDir),
+		Source: os.Getenv(envSource), Dir: dir,
 		step: func(what string) {
 			if steps++; steps == killAt {
 				fmt.Println("killed before:", what)
@@ -49,6 +61,9 @@ func TestMain(m *testing.M) {
 			}
 		},
 	})
+	if left, _ := filepath.Glob(filepath.Join(dir, staging+"*")); len(left) != 0 {
+		fmt.Println("left:", left)
+	}
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

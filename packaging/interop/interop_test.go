@@ -77,7 +77,7 @@ func TestGoSDK(t *testing.T) {
 			{"stdio", func() mcp.Transport { return &mcp.CommandTransport{Command: exec.Command(command, args...)} }},
 		} {
 			t.Run(version+"/"+c.name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 				defer cancel()
 				client := mcp.NewClient(&mcp.Implementation{Name: "go-sdk", Version: "1"}, nil)
 				session, err := client.Connect(ctx, c.transport(), &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -132,7 +132,7 @@ func TestTypeScript(t *testing.T) {
 		{"v2/stdio/auto", "v2.mjs", overStdio, "auto", modern},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			task := map[string]any{"tool": "computer", "args": json.RawMessage(screenshot), "mode": c.mode}
 			for k, v := range c.how {

@@ -158,13 +158,16 @@ func BenchmarkThroughput(b *testing.B) {
 }
 
 // BenchmarkStreams: what the agent holds for 1,000 streams at once; to hold: at
-// most 100 MiB in all. It is measured once.
+// most 100 MiB in all. Then they are denied; to hold: 5 ms until a new request is
+// refused. It is measured once.
 func BenchmarkStreams(b *testing.B) {
 	const streams = 1000
 	_, url, a, _ := server(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "data: {}\n\n")
 		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
+		if r.URL.Path != "/short" {
+			<-r.Context().Done()
+		}
 	}))
 	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{}).DialContext}}
 	open := make([]*http.Response, 0, streams)
@@ -191,11 +194,37 @@ func BenchmarkStreams(b *testing.B) {
 		// Once was enough; this ends it.
 	}
 	b.ReportMetric(float64(kib)/1024, "MiB")
-	b.ReportMetric(float64(deny(b, a).Microseconds()), "deny-µs")
+
+	// One request after the other, until one is refused.
+	started, refused := make(chan struct{}), make(chan time.Time, 1)
+	go func() {
+		defer close(refused)
+		for n := 0; ; n++ {
+			res, err := http.Post(url+"/short", "application/json", strings.NewReader("{}"))
+			if err != nil {
+				continue // it was under way, and was ended
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+			if res.StatusCode == http.StatusBadRequest {
+				refused <- time.Now()
+				return
+			}
+			if n == 10 {
+				close(started)
+			}
+		}
+	}()
+	<-started
+	begin := time.Now()
+	took := deny(b, a)
+	b.ReportMetric(float64((<-refused).Sub(begin).Microseconds()), "refused-after-µs")
+	b.ReportMetric(float64(took.Microseconds()), "answered-after-µs")
 	for _, res := range open {
 		if _, err := io.Copy(io.Discard, res.Body); err == nil {
 			b.Error("a stream came to a good end")
 		}
 		res.Body.Close()
 	}
+	b.ReportMetric(float64(time.Since(begin).Microseconds()), "all-ended-after-µs")
 }

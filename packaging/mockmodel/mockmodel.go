@@ -1,8 +1,8 @@
 // Package mockmodel is a model host that counts: for tests that must show that
-// no request reached one. It speaks enough of three public APIs for their
-// official clients: OpenAI's chat completions (platform.openai.com/docs/api-reference/chat),
-// Anthropic's messages (docs.anthropic.com/en/api/messages), and Google's
-// generateContent (ai.google.dev/api/generate-content), whole and streaming.
+// no request reached one. It speaks enough of four public APIs for their
+// official clients: OpenAI's chat completions (platform.openai.com/docs/api-reference/chat)
+// and responses, streaming (…/responses-streaming), Anthropic's messages (docs.anthropic.com/en/api/messages), and Google's
+// generateContent (ai.google.dev/api/generate-content), all but responses whole, too.
 package mockmodel
 
 import (
@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -30,6 +31,7 @@ type Model struct {
 	mu          sync.Mutex // guards what follows
 	connections int
 	requests    []Request
+	broken      []string
 }
 
 // Request is one that arrived.
@@ -61,6 +63,13 @@ func (m *Model) Close() {
 	m.server.Close()
 }
 
+// Break has every request below a path answered 503 from now on.
+func (m *Model) Break(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = append(m.broken, path)
+}
+
 // Connections is how many connections were made to it.
 func (m *Model) Connections() int {
 	m.mu.Lock()
@@ -82,7 +91,12 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Lock()
 	m.requests = append(m.requests, Request{r.Method, r.RequestURI, r.Header.Clone(), body})
+	broken := slices.ContainsFunc(m.broken, func(path string) bool { return strings.HasPrefix(r.URL.Path, path) })
 	m.mu.Unlock()
+	if broken {
+		http.Error(w, `{"error":{"message":"out of order"}}`, http.StatusServiceUnavailable)
+		return
+	}
 	var q struct {
 		Stream bool   `json:"stream"`
 		Model  string `json:"model"`
@@ -91,6 +105,8 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/chat/completions"):
 		m.answer(w, r, q.Stream, openAI)
+	case strings.HasSuffix(path, "/responses") && q.Stream:
+		m.answer(w, r, true, responses)
 	case strings.HasSuffix(path, "/messages"):
 		m.answer(w, r, q.Stream, anthropic)
 	case strings.HasSuffix(path, ":generateContent"):
@@ -116,6 +132,15 @@ var openAI = api{
 		`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`,
 		`[DONE]`,
 	},
+}
+
+var responses = api{
+	events: []string{
+		`{"type":"response.created","response":{"id":"r"}}`,
+		`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"i","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hi","annotations":[]}]}}`,
+		`{"type":"response.completed","response":{"id":"r","usage":{"input_tokens":1,"input_tokens_details":null,"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}}`,
+	},
+	named: true,
 }
 
 var anthropic = api{

@@ -14,6 +14,7 @@ func TestModel(t *testing.T) {
 	for i, c := range []struct{ path, body, kind, want string }{
 		{"/v1/chat/completions", `{}`, "application/json", `"content":"hi"`},
 		{"/v1/chat/completions", `{"stream":true}`, "text/event-stream", "data: [DONE]\n\n"},
+		{"/v1/responses", `{"stream":true}`, "text/event-stream", "event: response.completed\ndata: {"},
 		{"/v1/messages", `{}`, "application/json", `"text":"hi"`},
 		{"/v1/messages", `{"stream":true}`, "text/event-stream", "event: message_stop\ndata: {"},
 		{"/v1beta/models/m:generateContent", `{}`, "application/json", `"text":"hi"`},
@@ -58,5 +59,24 @@ func TestHold(t *testing.T) {
 	b, _ := io.ReadAll(r)
 	if strings.Contains(string(b), "content_block") {
 		t.Errorf("a held answer went on:\n%s", b)
+	}
+}
+
+func TestBreak(t *testing.T) {
+	m := Start()
+	t.Cleanup(m.Close)
+	m.Break("/broken/")
+	for path, want := range map[string]int{"/broken/v1/messages": 503, "/v1/messages": 200} {
+		res, err := http.Post(m.URL+path, "application/json", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %s, want %d", path, res.Status, want)
+		}
+	}
+	if n := len(m.Requests()); n != 2 {
+		t.Errorf("%d requests are counted, want both", n)
 	}
 }

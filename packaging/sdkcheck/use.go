@@ -327,7 +327,7 @@ func (c *collector) numbers(args []ast.Expr) {
 }
 
 // apples are names of constants as the headers have them.
-var apples = regexp.MustCompile(`^(k[A-Z]|NS[A-Z]|SC[A-Z]|(cmd|shift|option|control)Key$)`)
+var apples = regexp.MustCompile(`^(k[A-Z]|NS[A-Z]|SC[A-Z]|UN[A-Z]|errSec[A-Z]|type[A-Z]\w*ID$|event[A-Z]\w*Err$|(cmd|shift|option|control)Key$)`)
 
 func (c *collector) constant(id *ast.Ident, k *types.Const) {
 	if !apples.MatchString(k.Name()) {

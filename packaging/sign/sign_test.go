@@ -169,6 +169,16 @@ func TestCreate(t *testing.T) {
 		_, err := sign.ReadFile(file, sample.Now)
 		wantError(t, name, err, c.want)
 	}
+	_, err = sign.ReadFile(dir, sample.Now)
+	wantError(t, "a directory", err, "no regular file")
+	if os.Geteuid() != 0 { // who may read everything
+		file := filepath.Join(dir, "unreadable.pem")
+		if err := os.WriteFile(file, whole, 0); err != nil {
+			t.Fatal(err)
+		}
+		_, err = sign.ReadFile(file, sample.Now)
+		wantError(t, "unreadable", err, "permission denied")
+	}
 	link := filepath.Join(dir, "link.pem")
 	if err := os.Symlink(place, link); err != nil {
 		t.Fatal(err)

@@ -14,18 +14,22 @@ lib=$out/lib
 objc=$(dirname "$($cc -print-file-name=include/objc/objc.h)")/..
 gnustep="$(gnustep-config --objc-flags | sed 's/-MMD -MP//; s/-Wall//') -I$objc"
 $cc -shared -fPIC -O1 -g -std=gnu17 -Wall -Wno-unused-parameter -o "$lib/libstandin.so" \
-	"$src/control.c" "$src/foundation.c" "$src/events.c" "$src/keyboard.c" "$src/displays.c" -lX11 -lXtst -lm -lpthread
+	"$src/control.c" "$src/foundation.c" "$src/events.c" "$src/keyboard.c" "$src/hotkeys.c" "$src/displays.c" "$src/loops.c" "$src/taps.c" "$src/grants.c" "$src/keychain.c" -lX11 -lXtst -lXi -lm -lpthread
 $cc -shared -fPIC -O2 -Wno-deprecated -I"$objc" -o "$lib/libobjc.A.so" "$src/objc.c" -lobjc
 # shellcheck disable=SC2086
-$cc -shared -fPIC -O1 -std=gnu11 $gnustep -w -o "$lib/libkit.so" "$src/kit.m" -Wl,--no-as-needed \
+$cc -shared -fPIC -O1 -std=gnu11 $gnustep -w -o "$lib/libkit.so" "$src/kit.m" "$src/notices.m" -Wl,--no-as-needed \
 	-L"$lib" -lstandin -l:libobjc.A.so -lgnustep-base -lobjc -Wl,-rpath,"$lib"
+# shellcheck disable=SC2086
+$cc -shared -fPIC -O1 -std=gnu11 $gnustep -w -o "$lib/libappkit.so" "$src/appkit.m" -Wl,--no-as-needed \
+	-L"$lib" -lkit -lstandin -l:libobjc.A.so -lgnustep-gui -lgnustep-base -lobjc -lX11 -Wl,-rpath,"$lib"
 
 framework() { # NAME LIBRARY
 	mkdir -p "$out/System/Library/Frameworks/$1.framework"
 	ln -sf "$lib/$2" "$out/System/Library/Frameworks/$1.framework/$1"
 }
-for f in CoreFoundation CoreGraphics ApplicationServices Carbon; do framework $f libstandin.so; done
-for f in Foundation ScreenCaptureKit; do framework $f libkit.so; done
+for f in CoreFoundation CoreGraphics ApplicationServices Carbon Security; do framework $f libstandin.so; done
+for f in Foundation ScreenCaptureKit UserNotifications; do framework $f libkit.so; done
+framework AppKit libappkit.so
 ln -sf "$lib/libstandin.so" "$out/usr/lib/libSystem.B.dylib"
 
 # purego's Objective-C package is built for macOS only, by the names of its

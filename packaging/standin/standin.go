@@ -21,7 +21,7 @@ import (
 )
 
 // Desk is the one desktop of the stand-in; it is the process's.
-type Desk struct{ log string }
+type Desk struct{ x, log string }
 
 var set func(name, value string) int32
 
@@ -45,11 +45,11 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 	if err := load(); err != nil {
 		return nil, err
 	}
-	d := &Desk{log: log}
+	d := &Desk{x: display, log: log}
 	for _, s := range [][2]string{
 		{"xauthority", xauthority}, {"x", display}, {"displays", displays}, {"log", log},
-		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
-		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"sck", "ok"},
+		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"preflight", "1"}, {"listen", "1"}, {"tap", "ok"}, {"counters", "ok"}, {"counted", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
+		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"bundle", "0"}, {"notices", "1"}, {"sck", "ok"}, {"keylock", "0"},
 	} {
 		if err := d.Set(s[0], s[1]); err != nil {
 			return nil, err
@@ -62,13 +62,25 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 //
 //	displays   "id:x,y,w,h,scale,px,py …": bounds in points, pixels a point, and
 //	           the place of the top left pixel on the X display; the main one first
-//	trusted, post, screen   0 withholds Accessibility, event posting, Screen Recording
+//	trusted, post, screen, listen   0 withholds Accessibility, event posting, Screen
+//	           Recording, Input Monitoring; to request one of them is noted as "prompt"
+//	preflight  0: macOS does not say that Screen Recording is granted, if it is
+//	tap        ok; deaf: a tap hears nothing; none: there is none to be had; timeout,
+//	           user: macOS turns those off that there are
+//	counters   none: no event is counted; counted 0: only the hardware's are
+//	person     wheel: the person turns a wheel, which the X display's mouse has none
+//	           of; momentum: what was scrolled rolls on by itself
 //	graphic    0: there is no login session; console 0: it is not on the screen
 //	locked, asleep          1: the session is locked, the display sleeps
 //	secure     the process that reads the keyboard securely, 0 for none
 //	deaf       1: what is set of an event source does not stick
 //	source     the input source's id: a layout, or an input method
+//	bundle     1: the program runs from an application's bundle
+//	notices    0: the person wants no notifications
 //	sck        ScreenCaptureKit: ok, error:CODE, never, late:MS, absent
+//	keychain   the file that keeps the Keychain's items; empty: they end with the
+//	           process
+//	keylock    1: the Keychain is locked
 func (d *Desk) Set(name, value string) error {
 	if set(name, value) == 0 {
 		return fmt.Errorf("the stand-in has no setting %s=%s", name, value)
@@ -89,6 +101,9 @@ func (d *Desk) Posted() ([]string, error) {
 	}
 	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' }), nil
 }
+
+// X is the X display that it is on.
+func (d *Desk) X() string { return d.x }
 
 // Log is the file of what was posted.
 func (d *Desk) Log() string { return d.log }

@@ -4,15 +4,18 @@ package standin
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebitengine/purego"
 
 	"drawbridge/input/virtual"
 	"drawbridge/internal/quartz"
+	"drawbridge/internal/x11/person"
 )
 
 // api are functions of the stand-in, to be called the wrong way.
@@ -164,6 +167,130 @@ func TestTranslate(t *testing.T) {
 		if st := a.translate("com.apple.keylayout.US", c.code, 0, c.mods, 40, 1, &dead, 4, &n, &out[0]); st != 0 || dead != 0 || n != uint(len(c.want)) || n == 1 && string(rune(out[0])) != c.want {
 			t.Errorf("%d/%d: %d %v, want %q", c.code, c.mods, n, out[:n], c.want)
 		}
+	}
+}
+
+// TestTapFaults: what a tap hears, what it does not, and what the counters count.
+func TestTapFaults(t *testing.T) {
+	d, a := open(t)
+	if err := quartz.Load(); err != nil {
+		t.Fatal(err)
+	}
+	var tap struct {
+		create  func(where, place, options uint32, mask uint64, callback, info uintptr) uintptr
+		enable  func(tap uintptr, on bool)
+		enabled func(tap uintptr) bool
+		source  func(alloc, tap uintptr, order int) quartz.Ref
+		end     func(tap uintptr)
+		get     func(event uintptr, field uint32) int64
+		count   func(state int32, kind uint32) uint32
+		since   func(state int32, kind uint32) float64
+		may     func() bool
+	}
+	for symbol, f := range map[string]any{
+		"CGEventTapCreate": &tap.create, "CGEventTapEnable": &tap.enable, "CGEventTapIsEnabled": &tap.enabled,
+		"CFMachPortCreateRunLoopSource": &tap.source, "CFMachPortInvalidate": &tap.end, "CGEventGetIntegerValueField": &tap.get,
+		"CGEventSourceCounterForEventType": &tap.count, "CGEventSourceSecondsSinceLastEventType": &tap.since, "CGPreflightListenEventAccess": &tap.may,
+	} {
+		purego.RegisterLibFunc(f, purego.RTLD_DEFAULT, symbol)
+	}
+	heard := make(chan [2]int64, 64) // kind, tag
+	call := purego.NewCallback(func(_ uintptr, kind uint32, event, _ uintptr) uintptr {
+		heard <- [2]int64{int64(kind), tap.get(event, 42)}
+		return event
+	})
+	if tap.create(0, 1, 1, ^uint64(0), call, 0) != 0 {
+		t.Error("a tap was made where only root may have one")
+	}
+	port := tap.create(1, 1, 1, 1<<1|1<<2|1<<5|1<<10|1<<11, call, 0)
+	thread := quartz.StartThread(tap.source(0, port, 0))
+	next := func(kind, tag int64) {
+		t.Helper()
+		select {
+		case got := <-heard:
+			if got != [2]int64{kind, tag} {
+				t.Errorf("heard %v, want kind %d with the tag %d", got, kind, tag)
+			}
+		case <-time.After(30 * time.Second):
+			t.Errorf("nothing was heard, want kind %d", kind)
+		}
+	}
+	move := func() {
+		e := a.mouse(0, 5, quartz.CGPoint{X: 10, Y: 10}, 0)
+		a.field(e, 42, 7)
+		a.post(0, e)
+	}
+	set := func(name, value string) {
+		t.Helper()
+		if err := d.Set(name, value); err != nil {
+			t.Error(err)
+		}
+	}
+	session, hardware := tap.count(0, 5), tap.count(1, 5)
+	move()
+	next(5, 7)
+	if tap.count(0, 5) != session+1 || tap.count(1, 5) != hardware+1 || tap.since(1, ^uint32(0)) > 30 || tap.count(1, ^uint32(0)) < hardware+1 {
+		t.Error("a posted event is not counted")
+	}
+	set("counted", "0")
+	move()
+	next(5, 7)
+	if tap.count(0, 5) != session+2 || tap.count(1, 5) != hardware+1 {
+		t.Error("a posted event is counted as the hardware's")
+	}
+	set("counters", "none")
+	if tap.count(0, 5) != 0 {
+		t.Error("something is counted")
+	}
+	p, err := person.Open(t.Context(), d.X())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := errors.Join(p.Move(3, 4), p.Button(1, true), p.Button(1, false), p.Key(38, true), p.Key(38, false)); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []int64{5, 1, 2, 10, 11} {
+		next(kind, 0)
+	}
+	set("secure", "1")
+	if err := errors.Join(p.Key(38, true), p.Key(38, false), p.Move(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	next(5, 0) // and no key before it
+	set("secure", "0")
+	set("tap", "timeout")
+	next(0xfffffffe, 0)
+	move()
+	if tap.enabled(port) {
+		t.Error("a tap that was turned off is on")
+	}
+	tap.enable(port, true)
+	set("tap", "deaf")
+	move()
+	set("tap", "ok")
+	set("tap", "user")
+	next(0xffffffff, 0) // and no motion before it
+	tap.enable(port, true)
+	set("tap", "none")
+	if tap.create(1, 1, 1, 1<<5, call, 0) != 0 {
+		t.Error("a tap was made")
+	}
+	if _, err := d.Posted(); err != nil {
+		t.Fatal(err)
+	}
+	set("listen", "0")
+	tap.create(1, 1, 1, 1<<5, call, 0)
+	if log, err := d.Posted(); err != nil || tap.may() || !slices.Contains(log, "prompt listen") {
+		t.Errorf("to make a tap without the grant asks nobody: %q, %v", log, err)
+	}
+	tap.end(port)
+	thread.Close()
+	move()
+	select {
+	case got := <-heard:
+		t.Errorf("a tap that has ended heard %v", got)
+	default:
 	}
 }
 

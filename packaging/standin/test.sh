@@ -21,12 +21,12 @@ packaging/standin/build.sh "$out"
 DRAWBRIDGE_STANDIN=$(cd "$out" && pwd)
 export DRAWBRIDGE_STANDIN
 tags="-tags standin -modfile $out/go.mod"
-packages="./input ./capture ./bridge/desk ./internal/quartz ./packaging/standin"
+packages="./input ./capture ./bridge/desk ./bridge/seal ./internal/quartz ./packaging/standin ./app"
 # shellcheck disable=SC2086
 "$go" vet $tags $packages
 # shellcheck disable=SC2086
 "$go" test $tags -race -count=1 -timeout 10m -run 'Quartz|ReadLayout|Faults|Translate|Settings' -coverprofile "$out/cover" \
-	-coverpkg=drawbridge/input,drawbridge/capture,drawbridge/internal/quartz,drawbridge/internal/cocoa,drawbridge/bridge/desk $packages
+	-coverpkg=drawbridge/input,drawbridge/capture,drawbridge/internal/quartz,drawbridge/internal/cocoa,drawbridge/bridge/desk,drawbridge/bridge/seal $packages
 # A library that ends the process with 0 leaves no profile, and none is not enough.
 awk '/(quartz|applescript)_[a-z]*\.go:|internal\/(quartz|cocoa)\// {
 	key = $1; n[key] = $2; if ($3 > 0) hit[key] = 1

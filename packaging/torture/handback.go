@@ -4,20 +4,27 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"drawbridge/bridge/computer"
 	"drawbridge/bridge/stop"
 	"drawbridge/input"
 	"drawbridge/internal/x11"
 )
 
+// batch is a batch with a name for the table.
+type batch struct{ name, actions string }
+
 // batches are what the person breaks into. Each goes on for much longer than the
 // person waits.
-var batches = []struct{ name, actions string }{
+var batches = []batch{
 	{"click", repeat(12, `{"type":"click","x":%d,"y":300},{"type":"double_click","x":%d,"y":400,"keys":["SHIFT"]}`)},
 	{"drag", repeat(8, `{"type":"drag","path":[[%d,100],[700,500],[%d,590]]}`)},
 	{"type", repeat(60, `{"type":"type","text":"`+strings.Repeat("The quick brown fox. ", 60)+`"}`)},
@@ -50,11 +57,24 @@ type trial struct {
 // handBack lets the person break into one batch, and fails where anything is not
 // as promised.
 func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
-	b := batches[rnd.IntN(len(batches))]
+	return r.interrupted(ctx, r.tool, "torture", batches[rnd.IntN(len(batches))], rnd,
+		func(context.CancelCauseFunc) error { return r.act(rnd) },
+		func(all []did) int { return slices.IndexFunc(all, func(e did) bool { return !e.Device.XTest }) },
+		stop.HandBack)
+}
+
+// interrupted has a batch run and at a random moment of it the person do something,
+// which is to end it for that reason. first finds the event from which on it is to
+// end. It fails where the batch ends otherwise, where something stays down, or where
+// an event comes after the end.
+func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client string, b batch, rnd *rand.Rand,
+	act func(stopNow context.CancelCauseFunc) error, first func([]did) int, reason stop.Reason) (trial, error) {
 	t := trial{batch: b.name}
 	r.log.take()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	running, stopNow := context.WithCancelCause(ctx)
+	defer stopNow(nil)
 
 	type outcome struct {
 		reason stop.Reason
@@ -62,7 +82,7 @@ func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 	}
 	ended := make(chan outcome, 1)
 	go func() {
-		s, err := r.call(ctx, "torture", b.actions)
+		s, err := call(running, tool, client, b.actions)
 		o := outcome{err: err}
 		if s.Stopped != nil {
 			o.reason = s.Stopped.Reason
@@ -73,15 +93,15 @@ func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 		return t, fmt.Errorf("%s: no event came: %w", b.name, err)
 	}
 	time.Sleep(time.Duration(rnd.Int64N(int64(latest))))
-	if err := r.act(rnd); err != nil {
+	if err := act(stopNow); err != nil {
 		return t, err
 	}
 	o := <-ended
 	if o.err != nil {
 		return t, o.err
 	}
-	if o.reason != stop.HandBack {
-		return t, fmt.Errorf("%s: stopped for %q, want a hand-back", b.name, o.reason)
+	if o.reason != reason {
+		return t, fmt.Errorf("%s: stopped for %q, want %q", b.name, o.reason, reason)
 	}
 	if err := r.allUp(); err != nil {
 		return t, fmt.Errorf("%s: %w", b.name, err)
@@ -90,16 +110,7 @@ func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 		return t, err
 	}
 	events := r.log.take()
-	first := slices.IndexFunc(events, func(e did) bool { return !e.Device.XTest })
-	for _, e := range events[first+1:] {
-		if !e.Device.XTest {
-			continue
-		}
-		t.after++
-		if !e.release() {
-			t.latency = max(t.latency, e.at.Sub(events[first].at))
-		}
-	}
+	t.after, t.latency = injectedAfter(events, first(events))
 	// Whatever was still on its way when the answer came would show by now.
 	if err := r.mark(ctx); err != nil {
 		return t, err
@@ -110,6 +121,21 @@ func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 		}
 	}
 	return t, nil
+}
+
+// injectedAfter is how many events were injected after the event at this index, and
+// how long after it the last that is no release.
+func injectedAfter(events []did, at int) (n int, last time.Duration) {
+	for _, e := range events[at+1:] {
+		if !e.Device.XTest {
+			continue
+		}
+		n++
+		if !e.release() {
+			last = max(last, e.at.Sub(events[at].at))
+		}
+	}
+	return n, last
 }
 
 // upTime is what a window manager that has grabbed a press, the person's own, gets
@@ -172,38 +198,55 @@ func (r *rig) mark(ctx context.Context) error {
 	return r.log.await(ctx, func(all []did) bool { return count(all) > before })
 }
 
-// panics lets the person press the panic chord n times, and measures each from the
-// press of its last key until we are told.
-func (r *rig) panics(ctx context.Context, n int) ([]trial, error) {
-	const control, alt, escape = 37, 64, 9
-	pressed := make(chan time.Time, 1)
-	g, err := r.desk.Input.(input.Grabber).Grab(ctx, []input.Key{input.Control, input.Alt}, input.Escape, func() { pressed <- time.Now() })
+// The codes of the panic chord's keys on the keyboard of Xvfb.
+const control, alt, escape = 37, 64, 9
+
+// panics lets the person press the panic chord in n batches, at random moments,
+// where nothing but the chord stops a batch: their input is not watched.
+func (r *rig) panics(ctx context.Context, n int, rnd *rand.Rand) (trials []trial, err error) {
+	blind := *r.desk
+	blind.Person, blind.Unwatched = nil, nil
+	tool := computer.New(computer.Options{Desk: &blind, Config: r.config(), Lease: r.order, Log: zerolog.Nop()})
+	defer tool.Close()
+	pressed := make(chan struct{}, 1)
+	g, err := r.desk.Input.(input.Grabber).Grab(ctx, []input.Key{input.Control, input.Alt}, input.Escape, func() { pressed <- struct{}{} })
 	if err != nil {
 		return nil, err
 	}
-	defer g.Close()
-	var trials []trial
+	defer func() { err = errors.Join(err, g.Close()) }()
+	if _, err := call(ctx, tool, "panic", `[{"type":"screenshot"}]`); err != nil {
+		return nil, err
+	}
 	for range n {
-		for _, k := range []byte{control, alt} {
-			if err := r.person.Key(k, true); err != nil {
-				return nil, err
+		b := batches[rnd.IntN(len(batches))]
+		t, err := r.interrupted(ctx, tool, "panic", b, rnd, func(stopNow context.CancelCauseFunc) error {
+			for _, k := range []byte{control, alt, escape} {
+				if err := r.person.Key(k, true); err != nil {
+					return err
+				}
 			}
-		}
-		begin := time.Now()
-		if err := r.person.Key(escape, true); err != nil {
-			return nil, err
-		}
-		select {
-		case at := <-pressed:
-			trials = append(trials, trial{batch: panicName, latency: at.Sub(begin)})
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		for _, k := range []byte{escape, alt, control} {
-			if err := r.person.Key(k, false); err != nil {
-				return nil, err
+			select {
+			case <-pressed:
+				stopNow(&stop.Error{Reason: stop.Stopped, Message: "the panic chord"})
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
+			for _, k := range []byte{escape, alt, control} {
+				if err := r.person.Key(k, false); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, func(all []did) int { // the chord is whole with its last key
+			return slices.IndexFunc(all, func(e did) bool {
+				return !e.Device.XTest && e.Kind == x11.RawKeyPress && e.Detail == escape
+			})
+		}, stop.Stopped)
+		t.batch = panicName
+		if err != nil {
+			return trials, err
 		}
+		trials = append(trials, t)
 	}
 	return trials, nil
 }
@@ -213,27 +256,37 @@ const panicName = "panic chord"
 // table sums trials up, by batch and all together.
 func table(trials []trial) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-12s %7s %9s %9s %9s %9s\n", "batch", "trials", "median", "90 %", "99 %", "longest")
+	fmt.Fprintf(&b, "%-15s %7s %9s %9s %9s %9s\n", "batch", "trials", "median", "90 %", "99 %", "longest")
 	row := func(name string, of func(trial) bool) {
-		var l []time.Duration
-		for _, t := range trials {
-			if of(t) {
-				l = append(l, t.latency)
-			}
+		if l := latencies(trials, of); len(l) > 0 {
+			fmt.Fprintf(&b, "%-15s %7d %9v %9v %9v %9v\n", name, len(l), l.at(0.5), l.at(0.9), l.at(0.99), l.at(1))
 		}
-		if len(l) == 0 {
-			return
-		}
-		slices.Sort(l)
-		at := func(p float64) time.Duration {
-			return l[min(len(l)-1, int(p*float64(len(l))))].Round(10 * time.Microsecond)
-		}
-		fmt.Fprintf(&b, "%-12s %7d %9v %9v %9v %9v\n", name, len(l), at(0.5), at(0.9), at(0.99), l[len(l)-1].Round(10*time.Microsecond))
 	}
 	for _, k := range batches {
 		row(k.name, func(t trial) bool { return t.batch == k.name })
 	}
-	row("hand-backs", func(t trial) bool { return t.batch != panicName })
+	row("hand-backs", trial.handBack)
 	row(panicName, func(t trial) bool { return t.batch == panicName })
+	row(stopName, func(t trial) bool { return t.batch == stopName })
 	return b.String()
+}
+
+// durations are measured ones.
+type durations []time.Duration
+
+// at is the duration below which that part of them lie.
+func (l durations) at(part float64) time.Duration {
+	l = slices.Sorted(slices.Values(l))
+	d := l[min(len(l)-1, int(part*float64(len(l))))]
+	return d.Round(max(time.Microsecond, d/1000).Truncate(time.Microsecond))
+}
+
+// latencies are those of the trials that are meant.
+func latencies(trials []trial, of func(trial) bool) (l durations) {
+	for _, t := range trials {
+		if of(t) {
+			l = append(l, t.latency)
+		}
+	}
+	return l
 }

@@ -34,6 +34,13 @@ type rig struct {
 	conn   *x11.Conn
 	log    *deviceLog
 	window *window
+	order  *arrivals
+
+	session    []string // the environment of the desktop's programs; nil before the first
+	endSession func()
+
+	mu   sync.Mutex // guards what follows
+	keys []byte     // that the window was told were pressed
 }
 
 // newRig makes a desktop with a window that takes clicks and keys and does nothing
@@ -51,10 +58,9 @@ func newRig(ctx context.Context, dir string) (_ *rig, err error) {
 	if r.desk.Unwatched != nil {
 		return r, r.desk.Unwatched
 	}
-	cfg := computer.DefaultConfig()
-	cfg.SettleMS, cfg.SettleMaxMS, cfg.MaxActionsPerCall = 0, 0, 1000
+	r.order = &arrivals{lease: gate.NewLease(filepath.Join(dir, leaseFile), 64)}
 	r.tool = computer.New(computer.Options{
-		Desk: r.desk, Config: cfg, Lease: gate.NewLease(filepath.Join(dir, "desktop.lease"), 64),
+		Desk: r.desk, Config: r.config(), Lease: r.order,
 		HandBack: func() computer.HandBack { return computer.HandBack{} }, Log: zerolog.Nop(),
 	})
 	if r.conn, err = x11.Dial(ctx, r.desk.Display, nil); err != nil {
@@ -66,11 +72,42 @@ func newRig(ctx context.Context, dir string) (_ *rig, err error) {
 	if r.log, err = openDeviceLog(ctx, r.desk.Display); err != nil {
 		return r, err
 	}
-	r.window, err = openWindow(ctx, r.desk.Display, "Ground", xproto.Rectangle{Width: 800, Height: 600}, nil)
+	r.window, err = openWindow(ctx, r.desk.Display, "Ground", xproto.Rectangle{Width: 800, Height: 600}, r.hear)
 	return r, err
 }
 
+// config lets long batches run, and does not wait for windows that do nothing.
+func (r *rig) config() computer.Config {
+	cfg := computer.DefaultConfig()
+	cfg.SettleMS, cfg.SettleMaxMS, cfg.MaxActionsPerCall = 0, 0, 1000
+	return cfg
+}
+
+// leaseFile is the lease of a desktop, in the directory of its files.
+const leaseFile = "desktop.lease"
+
+// hear notes the keys that the window gets.
+func (r *rig) hear(_ *window, ev xgb.Event) {
+	if e, ok := ev.(xproto.KeyPressEvent); ok {
+		r.mu.Lock()
+		r.keys = append(r.keys, byte(e.Detail))
+		r.mu.Unlock()
+	}
+}
+
+// heard returns the keys that the window got so far, and forgets them.
+func (r *rig) heard() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := r.keys
+	r.keys = nil
+	return keys
+}
+
 func (r *rig) close() error {
+	if r.session != nil {
+		r.endSession()
+	}
 	if r.window != nil {
 		r.window.close()
 	}
@@ -94,7 +131,11 @@ func (r *rig) close() error {
 
 // call runs actions, a JSON array, for a client.
 func (r *rig) call(ctx context.Context, client, actions string) (computer.Structured, error) {
-	p, refused := r.tool.Prepare(ctx, &bridge.Call{
+	return call(ctx, r.tool, client, actions)
+}
+
+func call(ctx context.Context, tool *computer.Tool, client, actions string) (computer.Structured, error) {
+	p, refused := tool.Prepare(ctx, &bridge.Call{
 		Caller: bridge.Caller{Client: client, Conn: client}, Tool: "computer", Arguments: json.RawMessage(`{"actions":` + actions + `}`),
 	})
 	var a bridge.Answer

@@ -1,13 +1,14 @@
 // Package saver plays, in tests, what a desktop session has on D-Bus: a bus of its
 // own, a screen saver with the methods that the specification of
-// org.freedesktop.ScreenSaver names, and the LockedHint that logind's manual page
-// gives a session.
+// org.freedesktop.ScreenSaver names, and the LockedHint, Active and Seat that
+// logind's manual page gives a session.
 package saver
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,13 +20,15 @@ import (
 // ErrNoDaemon: there is no bus to be had on this machine.
 var ErrNoDaemon = errors.New("dbus-daemon is missing: apt-get install dbus-daemon")
 
-// Bus starts a bus whose socket is in dir. stop ends it.
-func Bus(dir string) (address string, stop func(), err error) {
+// Bus starts a bus whose socket is in dir, and services that are asked for on it
+// with env in addition to this process's environment. stop ends it.
+func Bus(dir string, env ...string) (address string, stop func(), err error) {
 	path, err := exec.LookPath("dbus-daemon")
 	if err != nil {
 		return "", nil, ErrNoDaemon
 	}
 	cmd := exec.Command(path, "--session", "--nofork", "--print-address=1", "--address=unix:path="+filepath.Join(dir, "bus"))
+	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -52,6 +55,7 @@ type Saver struct {
 	mu        sync.Mutex // guards what follows
 	active    bool
 	hint      bool
+	away      bool
 	next      uint32
 	inhibited map[uint32]string
 	hang      <-chan struct{}
@@ -94,6 +98,13 @@ func (s *Saver) Lock(active, hint bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active, s.hint = active, hint
+}
+
+// Away puts another session in front on the seat.
+func (s *Saver) Away(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
 }
 
 // Hang makes the screen saver answer nothing before until is closed.
@@ -142,14 +153,19 @@ func (o screen) UnInhibit(cookie uint32) *dbus.Error {
 	return nil
 }
 
-// login has the property of a session of org.freedesktop.login1.
+// login has the properties of a session of org.freedesktop.login1.
 type login struct{ s *Saver }
 
-func (o login) Get(face, name string) (dbus.Variant, *dbus.Error) {
+func (o login) GetAll(face string) (map[string]dbus.Variant, *dbus.Error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
-	if face != "org.freedesktop.login1.Session" || name != "LockedHint" {
-		return dbus.Variant{}, dbus.MakeFailedError(fmt.Errorf("no property %s.%s", face, name))
+	if face != "org.freedesktop.login1.Session" {
+		return nil, dbus.MakeFailedError(fmt.Errorf("no properties of %s", face))
 	}
-	return dbus.MakeVariant(o.s.hint), nil
+	seat := struct {
+		Name string
+		Path dbus.ObjectPath
+	}{"seat0", "/org/freedesktop/login1/seat/seat0"}
+	return map[string]dbus.Variant{"LockedHint": dbus.MakeVariant(o.s.hint), "Active": dbus.MakeVariant(!o.s.away),
+		"Seat": dbus.MakeVariant(seat)}, nil
 }

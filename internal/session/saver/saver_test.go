@@ -45,10 +45,13 @@ func TestSaver(t *testing.T) {
 		t.Errorf("inhibited by %q, %v", s.Inhibited(), err)
 	}
 	session := c.Object("org.freedesktop.login1", "/org/freedesktop/login1/session/auto")
-	if v, err := session.GetProperty("org.freedesktop.login1.Session.LockedHint"); err != nil || v.Value() != true {
-		t.Errorf("hint %v, %v", v, err)
+	s.Away(true)
+	var all map[string]dbus.Variant
+	if err := session.Call("org.freedesktop.DBus.Properties.GetAll", 0, "org.freedesktop.login1.Session").Store(&all); err != nil ||
+		all["LockedHint"].Value() != true || all["Active"].Value() != false || all["Seat"].Value().([]any)[0] != "seat0" {
+		t.Errorf("properties %v, %v", all, err)
 	}
-	if _, err := session.GetProperty("org.freedesktop.login1.Session.Other"); err == nil {
-		t.Error("a property that it has not is given")
+	if session.Call("org.freedesktop.DBus.Properties.GetAll", 0, "org.freedesktop.login1.Other").Err == nil {
+		t.Error("properties that it has not are given")
 	}
 }

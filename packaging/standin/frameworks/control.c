@@ -1,14 +1,14 @@
 /* Settings of the stand-in, its log, and the X display that events land on. */
 #define _GNU_SOURCE
-#include "standin.h"
+#include "events.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
-struct settings standin = {.trusted = true, .post = true, .screen = true, .graphic = true, .console = true,
-	.source = "com.apple.keylayout.US", .sck = "ok"};
+struct settings standin = {.trusted = true, .post = true, .screen = true, .preflight = true, .listen = true, .tap = "ok", .counters = "ok", .graphic = true, .console = true,
+	.source = "com.apple.keylayout.US", .notices = true, .sck = "ok"};
 static FILE *logfile;
 static Display *x;
 
@@ -63,9 +63,12 @@ static bool displays(const char *spec) {
 /* Sets one thing; returns 0 where there is no such thing or value. */
 API int standin_set(const char *name, const char *value) {
 	bool on = !strcmp(value, "1"), ok = true;
-	pthread_mutex_lock(&standin_lock);
 	if (!strcmp(name, "x")) {
 		XInitThreads();
+		standin_watch(*value ? value : NULL);
+	}
+	pthread_mutex_lock(&standin_lock);
+	if (!strcmp(name, "x")) {
 		XSetErrorHandler(quiet);
 		if (x) XCloseDisplay(x);
 		x = *value ? XOpenDisplay(value) : NULL;
@@ -79,14 +82,28 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "trusted")) standin.trusted = on;
 	else if (!strcmp(name, "post")) standin.post = on;
 	else if (!strcmp(name, "screen")) standin.screen = on;
-	else if (!strcmp(name, "graphic")) standin.graphic = on;
+	else if (!strcmp(name, "preflight")) standin.preflight = on;
+	else if (!strcmp(name, "listen")) standin.listen = on;
+	else if (!strcmp(name, "counted")) standin.counted = on;
+	else if (!strcmp(name, "counters") && strlen(value) < sizeof standin.counters) strcpy(standin.counters, value);
+	else if (!strcmp(name, "tap") && (!strcmp(value, "timeout") || !strcmp(value, "user"))) standin_tap_off(*value == 't' ? 0xfffffffe : 0xffffffff);
+	else if (!strcmp(name, "tap") && strlen(value) < sizeof standin.tap) strcpy(standin.tap, value);
+	else if (!strcmp(name, "person") && (!strcmp(value, "wheel") || !strcmp(value, "momentum"))) {
+		struct event e = {.type = WHEEL};
+		e.fields[123] = *value == 'm' ? 2 : 0; /* CGEventTypes.h: kCGMomentumScrollPhaseContinue */
+		standin_heard(&e, true);
+	} else if (!strcmp(name, "graphic")) standin.graphic = on;
 	else if (!strcmp(name, "console")) standin.console = on;
 	else if (!strcmp(name, "locked")) standin.locked = on;
 	else if (!strcmp(name, "asleep")) standin.asleep = on;
 	else if (!strcmp(name, "deaf")) standin.deaf = on;
 	else if (!strcmp(name, "secure")) standin.secure = atoi(value);
 	else if (!strcmp(name, "source") && strlen(value) < sizeof standin.source) strcpy(standin.source, value);
+	else if (!strcmp(name, "bundle")) standin.bundle = on;
+	else if (!strcmp(name, "notices")) standin.notices = on;
 	else if (!strcmp(name, "sck") && strlen(value) < sizeof standin.sck) strcpy(standin.sck, value);
+	else if (!strcmp(name, "keychain") && strlen(value) < sizeof standin.keychain) strcpy(standin.keychain, value);
+	else if (!strcmp(name, "keylock")) standin.keylock = on;
 	else ok = false;
 	pthread_mutex_unlock(&standin_lock);
 	return ok;
@@ -94,7 +111,7 @@ API int standin_set(const char *name, const char *value) {
 
 /* A whole program takes its settings from STANDIN_name in the environment. */
 __attribute__((constructor)) static void from_environment(void) {
-	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "sck"};
+	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "bundle", "notices", "sck", "keychain", "keylock"};
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		char key[64];
 		snprintf(key, sizeof key, "STANDIN_%s", names[i]);

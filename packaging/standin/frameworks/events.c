@@ -15,7 +15,7 @@
  *   - while somebody reads the keyboard securely no key arrives
  *     (bitwarden/clients#21964).
  */
-#include "standin.h"
+#include "events.h"
 #include "keyboard.h"
 #include <X11/XKBlib.h>
 #include <X11/extensions/XTest.h>
@@ -25,21 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct { double x, y; } CGPoint;
 struct source { struct object o; double interval; uint32_t filter[2]; int64_t data; };
-struct event {
-	struct object o;
-	uint32_t type, button;
-	CGPoint p;
-	uint16_t key;
-	uint64_t flags;
-	int32_t wheel[2];
-	int n;
-	uint16_t units[64];
-	int64_t fields[64];
-	bool suppresses; /* of its source: the person's input dies with it */
-};
-enum { LEFT_DOWN = 1, LEFT_UP, RIGHT_DOWN, RIGHT_UP, MOVED, LEFT_DRAGGED, RIGHT_DRAGGED, KEY_DOWN = 10, KEY_UP, FLAGS_CHANGED, WHEEL = 22, OTHER_DOWN = 25, OTHER_UP, OTHER_DRAGGED };
 
 /* What has been posted and is down; guarded by standin_lock. */
 static bool keys[128], buttons[8], mods[4];
@@ -86,7 +72,7 @@ static struct event *event(struct source *s, uint32_t type) {
 	} else e->suppresses = true;
 	return e;
 }
-static CGPoint pointer(void) {
+CGPoint standin_pointer(void) {
 	CGPoint p = {0, 0};
 	Window root, child;
 	int x, y, wx, wy;
@@ -102,7 +88,7 @@ static CGPoint pointer(void) {
 API void *CGEventCreate(struct source *s) {
 	struct event *e = event(s, 0);
 	pthread_mutex_lock(&standin_lock);
-	e->p = pointer();
+	e->p = standin_pointer();
 	pthread_mutex_unlock(&standin_lock);
 	return e;
 }
@@ -128,9 +114,11 @@ API void CGEventKeyboardSetUnicodeString(struct event *e, unsigned long n, const
 	e->n = n > 20 ? 20 : n;
 	memcpy(e->units, units, e->n * sizeof *units);
 }
+API uint32_t CGEventGetType(struct event *e) { return e->type; }
 API void CGEventSetType(struct event *e, uint32_t type) { e->type = type; }
 API void CGEventSetFlags(struct event *e, uint64_t flags) { e->flags = flags; }
-API void CGEventSetIntegerValueField(struct event *e, uint32_t field, int64_t v) { if (field < 64) e->fields[field] = v; }
+API void CGEventSetIntegerValueField(struct event *e, uint32_t field, int64_t v) { if (field < 192) e->fields[field] = v; }
+API int64_t CGEventGetIntegerValueField(struct event *e, uint32_t field) { return field < 192 ? e->fields[field] : 0; }
 
 static void x_key(unsigned code, bool down) { XTestFakeKeyEvent(standin_x(), code, down, 0); XSync(standin_x(), False); }
 
@@ -251,6 +239,12 @@ static void text(const uint16_t *units, int n) {
 	}
 }
 
+bool standin_held(void) {
+	bool held = false;
+	for (int i = 0; i < 8; i++) held |= buttons[i];
+	return held;
+}
+
 static const unsigned char x_buttons[8] = {1, 3, 2, 8, 9};
 
 static void deliver(struct event *e) {
@@ -260,9 +254,8 @@ static void deliver(struct event *e) {
 	int64_t button = e->type == LEFT_DOWN || e->type == LEFT_UP || e->type == LEFT_DRAGGED ? 0 :
 		e->type == RIGHT_DOWN || e->type == RIGHT_UP || e->type == RIGHT_DRAGGED ? 1 : e->fields[3];
 	bool dragged = e->type == LEFT_DRAGGED || e->type == RIGHT_DRAGGED || e->type == OTHER_DRAGGED;
-	bool held = false;
-	for (int i = 0; i < 8; i++) held |= buttons[i];
-	CGPoint from = pointer();
+	bool held = standin_held();
+	CGPoint from = standin_pointer();
 
 	if (!standin.trusted || !standin.post) flawed = " dropped";
 	else if (standin.locked || !standin.graphic) flawed = " to-the-login-window";
@@ -279,6 +272,7 @@ static void deliver(struct event *e) {
 	else snprintf(what, sizeof what, "%s %ld at %g,%g clicks=%ld number=%ld", e->type == LEFT_DOWN || e->type == RIGHT_DOWN || e->type == OTHER_DOWN ? "down" : "up",
 		(long)button, e->p.x, e->p.y, (long)e->fields[1], (long)e->fields[0]);
 	standin_note("%s flags=%lx tag=%lx%s%s", what, (unsigned long)e->flags, (unsigned long)e->fields[42], e->suppresses ? " suppresses" : "", flawed);
+	if (!*flawed || !strncmp(flawed, " no", 3)) standin_heard(e, false); /* what no application takes is an event all the same */
 	if (*flawed || !x) return;
 
 	if (e->type == FLAGS_CHANGED) {
@@ -323,13 +317,3 @@ API void CGEventPost(uint32_t tap, struct event *e) {
 	deliver(e);
 	pthread_mutex_unlock(&standin_lock);
 }
-
-static bool setting(bool *b) {
-	pthread_mutex_lock(&standin_lock);
-	bool v = *b;
-	pthread_mutex_unlock(&standin_lock);
-	return v;
-}
-API bool CGPreflightPostEventAccess(void) { return setting(&standin.post); }
-API unsigned char AXIsProcessTrusted(void) { return setting(&standin.trusted); }
-API bool CGPreflightScreenCaptureAccess(void) { return setting(&standin.screen); }

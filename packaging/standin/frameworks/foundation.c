@@ -2,10 +2,12 @@
  * dispatch's main queue. Semantics are those of CFBase.h, CFString.h, CFNumber.h,
  * CFDictionary.h, CFData.h, CFRunLoop.h and dispatch/queue.h. */
 #define _GNU_SOURCE
-#include "standin.h"
+#include "loops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct string { struct object o; char *s; };
 struct number { struct object o; int64_t n; };
@@ -76,6 +78,8 @@ static void *number(int kind, int64_t n) {
 	o->n = n;
 	return o;
 }
+API const void *kCFBooleanTrue;
+__attribute__((constructor)) static void booleans(void) { kCFBooleanTrue = number(KIND_BOOLEAN, 1); }
 API unsigned char CFBooleanGetValue(const void *b) { return ((const struct number *)b)->n != 0; }
 API unsigned char CFNumberGetValue(const void *n, long type, void *value) {
 	if (type != 4) return 0; /* kCFNumberSInt64Type */
@@ -87,6 +91,24 @@ API const void *CFDictionaryGetValue(const void *dict, const void *key) {
 	for (int i = 0; i < d->n; i++)
 		if (CFEqual(d->keys[i], key)) return d->values[i];
 	return NULL;
+}
+/* CFDictionary.h: with the callbacks for objects a dictionary keeps what is in it.
+ * The keys that are used are constants, which last for ever. */
+API int kCFTypeDictionaryKeyCallBacks, kCFTypeDictionaryValueCallBacks;
+API void *CFDictionaryCreateMutable(const void *alloc, long capacity, const void *keys, const void *values) {
+	if (keys != &kCFTypeDictionaryKeyCallBacks || values != &kCFTypeDictionaryValueCallBacks) abort();
+	return standin_new(KIND_DICTIONARY, sizeof(struct dictionary));
+}
+API void CFDictionarySetValue(void *dict, const void *key, const void *value) {
+	struct dictionary *d = dict;
+	if (d->n == 8 || CFDictionaryGetValue(d, key)) abort();
+	d->keys[d->n] = key, d->values[d->n++] = CFRetain(value);
+}
+API void *CFDictionaryCreate(const void *alloc, const void **keys, const void **values, long n, const void *key_calls, const void *value_calls) {
+	if (n > 8 || key_calls != &kCFTypeDictionaryKeyCallBacks || value_calls != &kCFTypeDictionaryValueCallBacks) abort();
+	struct dictionary *d = standin_new(KIND_DICTIONARY, sizeof *d);
+	for (; d->n < n; d->n++) d->keys[d->n] = keys[d->n], d->values[d->n] = CFRetain(values[d->n]);
+	return d;
 }
 API long CFArrayGetCount(const void *a) { return ((const struct array *)a)->n; }
 API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const struct array *)a)->values[i]; }
@@ -122,6 +144,11 @@ void *standin_data(const void *bytes, long n) {
 	o->bytes = bytes, o->n = n;
 	return o;
 }
+API const void *CFDataCreate(const void *alloc, const unsigned char *bytes, long n) {
+	unsigned char *copy = malloc(n + 1); /* kept, as data is that has been given back */
+	if (n) memcpy(copy, bytes, n);
+	return standin_data(copy, n);
+}
 
 /* CGSession.h: the dictionary of the session, NULL where there is none. The lock
  * and the holder of secure input have the names that the window server gives
@@ -150,19 +177,21 @@ API int proc_name(int pid, void *buf, uint32_t size) {
 }
 
 /* The main queue is served by the main loop; CFRunLoopRun ends on CFRunLoopStop,
- * and at once where the loop has no source (CFRunLoop.h). */
+ * and at once where the loop has no source (CFRunLoop.h). NSApplication's loop
+ * serves it too: it watches a descriptor. What the queue runs is not entered
+ * again from a loop within (dispatch_main(3): the queue is serial). */
 struct work { void (*f)(void *); void *context; struct work *next; };
 static pthread_mutex_t loop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loop_cond = PTHREAD_COND_INITIALIZER;
 static struct work *first, **last = &first;
-static int sources;
-static bool stop;
+static int sources, queue_fd = -1;
+static bool stop, draining;
 static int the_loop;
-static pthread_t main_thread;
-__attribute__((constructor)) static void started(void) { main_thread = pthread_self(); }
 API int _dispatch_main_q;
 API const void *kCFRunLoopDefaultMode;
 __attribute__((constructor)) static void modes(void) { kCFRunLoopDefaultMode = standin_string("kCFRunLoopDefaultMode"); }
+static __thread bool in_main_loop;
+bool standin_on_main(void) { return in_main_loop; }
 
 API void dispatch_async_f(void *queue, void *context, void (*f)(void *)) {
 	if (queue != &_dispatch_main_q) abort();
@@ -171,28 +200,61 @@ API void dispatch_async_f(void *queue, void *context, void (*f)(void *)) {
 	pthread_mutex_lock(&loop_lock);
 	*last = w, last = &w->next;
 	pthread_cond_signal(&loop_cond);
+	if (queue_fd >= 0) eventfd_write(queue_fd, 1);
 	pthread_mutex_unlock(&loop_lock);
+}
+/* What NSApplication's loop watches, and what it calls when that can be read. */
+API int standin_queue_fd(void) {
+	pthread_mutex_lock(&loop_lock);
+	if (queue_fd < 0) queue_fd = eventfd(first != NULL, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_unlock(&loop_lock);
+	return queue_fd;
+}
+API void standin_drain(void) {
+	eventfd_t n;
+	eventfd_read(queue_fd, &n);
+	if (draining) return;
+	draining = in_main_loop = true;
+	pthread_mutex_lock(&loop_lock);
+	for (struct work *w; (w = first);) {
+		if (!(first = w->next)) last = &first;
+		pthread_mutex_unlock(&loop_lock);
+		w->f(w->context);
+		free(w);
+		pthread_mutex_lock(&loop_lock);
+	}
+	pthread_mutex_unlock(&loop_lock);
+	draining = in_main_loop = false;
 }
 API void *CFRunLoopGetMain(void) { return &the_loop; }
 API void *CFRunLoopSourceCreate(const void *alloc, long order, void *context) {
-	if (*(long *)context != 0) abort(); /* version 0 */
-	return standin_new(KIND_OTHER, sizeof(struct object));
+	long *c = context;
+	if (c[0] != 0) abort(); /* version 0: info is the second field, perform the last of ten */
+	return standin_source_new((void (*)(void *))c[9], (void *)c[1]);
 }
-API void CFRunLoopAddSource(void *loop, const void *source, const void *mode) {
+API void *CFRunLoopGetCurrent(void) { return standin_on_main() ? (void *)&the_loop : standin_thread_loop(); }
+API void CFRunLoopAddSource(void *loop, void *source, const void *mode) {
+	if (loop != &the_loop) {
+		standin_thread_add(loop, source);
+		return;
+	}
 	CFRetain(source);
 	pthread_mutex_lock(&loop_lock);
 	sources++;
 	pthread_mutex_unlock(&loop_lock);
 }
-static __thread bool in_main_loop;
-bool standin_on_main(void) { return in_main_loop; }
 API void CFRunLoopStop(void *loop) {
+	if (loop != &the_loop) {
+		standin_thread_stop(loop);
+		return;
+	}
 	pthread_mutex_lock(&loop_lock);
 	stop = in_main_loop; /* of a loop that does not run it is forgotten */
 	pthread_cond_signal(&loop_cond);
 	pthread_mutex_unlock(&loop_lock);
 }
 API void CFRunLoopRun(void) {
+	if (standin_thread_run()) return;
 	in_main_loop = true;
 	pthread_mutex_lock(&loop_lock);
 	while (sources && !stop) {

@@ -25,6 +25,11 @@ static const unsigned char places[128] = {
 	[123] = 113, [124] = 114, [125] = 116, [126] = 111,
 };
 int standin_keycode(int code) { return code >= 0 && code < 128 ? places[code] : 0; }
+int standin_code(int keycode) {
+	for (int i = 0; i < 128; i++)
+		if (places[i] && places[i] == keycode) return i;
+	return 127;
+}
 
 static const char us[][3] = { /* by virtual key code */
 	"aA", "sS", "dD", "fF", "hH", "gG", "zZ", "xX", "cC", "vV", "", "bB", "qQ", "wW", "eE", "rR", "yY", "tT", "1!", "2@", "3#", "4$", "6^", "5%",

@@ -19,13 +19,22 @@ struct settings {
 	bool trusted;      /* trusted=0: Accessibility is withheld */
 	bool post;         /* post=0: posting events is withheld */
 	bool screen;       /* screen=0: Screen Recording is withheld */
+	bool preflight;    /* preflight=0: macOS does not say that there is a grant for it */
+	bool listen;       /* listen=0: Input Monitoring is withheld */
+	char tap[16];      /* ok, deaf: a tap hears nothing, none: there is none to be had */
+	char counters[16]; /* ok, none: no event is counted */
+	bool counted;      /* the hardware's state counts posted events, too */
 	bool graphic;      /* graphic=0: no login session */
 	bool console;      /* console=0: another user's session is on the screen */
 	bool locked, asleep;
 	int secure;        /* pid of who reads the keyboard securely */
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
 	char source[128];  /* the input source's id */
+	bool bundle;       /* bundle=1: the program runs from an application's bundle */
+	bool notices;      /* notices=0: the person wants no notifications */
 	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
+	char keychain[1024]; /* the file of the Keychain's items; empty: they end with the program */
+	bool keylock;      /* keylock=1: the Keychain is locked */
 	struct display displays[8];
 	int n;
 };
@@ -37,11 +46,19 @@ struct display *standin_display(uint32_t id);
 struct display *standin_at(double x, double y); /* the nearest one */
 
 /* foundation.c: objects with a kind and a count. */
-enum kind { KIND_STRING = 1, KIND_NUMBER, KIND_BOOLEAN, KIND_DICTIONARY, KIND_DATA, KIND_ARRAY, KIND_SOURCE, KIND_EVENT, KIND_INPUT, KIND_MODE, KIND_IMAGE, KIND_CONTEXT, KIND_OTHER };
+enum kind { KIND_STRING = 1, KIND_NUMBER, KIND_BOOLEAN, KIND_DICTIONARY, KIND_DATA, KIND_ARRAY, KIND_SOURCE, KIND_EVENT, KIND_INPUT, KIND_MODE, KIND_IMAGE, KIND_CONTEXT, KIND_OTHER, KIND_LOOP, KIND_RUNLOOP_SOURCE, KIND_TAP };
 struct object { int kind; int refs; };
+API const void *CFRetain(const void *p);
+API void CFRelease(const void *p);
 void *standin_new(int kind, unsigned long size);
 const void *standin_string(const char *s); /* a constant, kept for ever */
 const char *standin_chars(const void *string);
+API const void *CFStringCreateWithCString(const void *alloc, const char *s, uint32_t encoding);
+API const void *CFDictionaryGetValue(const void *dict, const void *key);
+API const void *CFDataCreate(const void *alloc, const unsigned char *bytes, long n);
+API const void *CFDataGetBytePtr(const void *data);
+API long CFDataGetLength(const void *data);
+extern API const void *kCFBooleanTrue;
 void *standin_windows(void); /* a list of windows, */
 void standin_window(void *list, const char *owner, const char *name, int layer, double x, double y, double w, double h);
 

@@ -18,9 +18,11 @@ import (
 
 const (
 	kCGEventMouseMoved    = 5
-	kCGEventLeftMouseDown = 3 // want "kCGEventLeftMouseDown is 3, in the headers 1"
-	kCGNoSuchThing        = 1 // want "the table has no constant kCGNoSuchThing"
-	NSRightMouseDown      = 1 // want "NSRightMouseDown is 1, in the headers 3"
+	kCGEventLeftMouseDown = 3     // want "kCGEventLeftMouseDown is 3, in the headers 1"
+	kCGNoSuchThing        = 1     // want "the table has no constant kCGNoSuchThing"
+	NSRightMouseDown      = 1     // want "NSRightMouseDown is 1, in the headers 3"
+	eventHotKeyExistsErr  = -9879 // want "eventHotKeyExistsErr is -9879, in the headers -9878"
+	typeEventHotKeyID     = 1     // want "the table has no constant typeEventHotKeyID"
 	kindOfOurs            = 7
 )
 

@@ -1,0 +1,197 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drawbridge/bridge/desk"
+	"drawbridge/input"
+	"drawbridge/internal/x11/program"
+)
+
+// watching measures what an event of the person's costs this process because it is
+// watched: processor time, with a watcher and without, over n events each.
+func (r *rig) watching(ctx context.Context, n int) (perEvent time.Duration, err error) {
+	watched := r.desk.Input.(input.Watched)
+	spend := func(watch bool) (time.Duration, error) {
+		if watch {
+			w, err := watched.Watch(ctx)
+			if err != nil {
+				return 0, err
+			}
+			defer w.Close()
+			before, _ := w.Person()
+			begin := processorTime()
+			for i := range n {
+				if err := r.person.Move(9-18*(i%2), 0); err != nil {
+					return 0, err
+				}
+			}
+			// Not before it has seen all of them.
+			for {
+				p, changed := w.Person()
+				if p.Acts-before.Acts >= n-1 { // the first may count as a drift
+					return processorTime() - begin, nil
+				}
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					return 0, context.Cause(ctx)
+				}
+			}
+		}
+		begin := processorTime()
+		for i := range n {
+			if err := r.person.Move(9-18*(i%2), 0); err != nil {
+				return 0, err
+			}
+		}
+		return processorTime() - begin, nil
+	}
+	with, err := spend(true)
+	if err != nil {
+		return 0, err
+	}
+	without, err := spend(false)
+	return (with - without) / time.Duration(n), err
+}
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// lookups measures, on a window whose program has accessibility, what the
+// look-ups of an action cost: everything that the record asks for, before and after.
+func (r *rig) lookups(ctx context.Context, n int) (click, key durations, err error) {
+	if err := program.Available(); err != nil {
+		return nil, nil, err
+	}
+	form, err := r.program(ctx, program.Form, "Form", program.Place{X: 300, Y: 150, Width: 300, Height: 300})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer form.Close()
+	if err := form.Await(ctx, "focused"); err != nil {
+		return nil, nil, err
+	}
+	in := r.desk.Input.(input.Inspector)
+	at := input.Point{X: 450, Y: 190}
+	// At first there is a connection to be made.
+	for {
+		if p, _ := in.PartUnder(ctx, at); p != nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	// A question that is not answered in time costs what it may.
+	under := func() { _, _ = in.Under(ctx, at) }
+	part := func() { _, _ = in.PartUnder(ctx, at) }
+	focused := func() { _, _ = in.Focused(ctx) }
+	focusedPart := func() { _, _ = in.PartFocused(ctx) }
+	took := func(all ...func()) time.Duration {
+		begin := time.Now()
+		for _, f := range all {
+			f()
+		}
+		return time.Since(begin)
+	}
+	for range n {
+		click = append(click, took(under, part, focused, under))
+		key = append(key, took(focused, focusedPart, focused, focusedPart))
+	}
+	return click, key, context.Cause(ctx)
+}
+
+// bar is a promise, with what was measured of it.
+type bar struct {
+	what     string
+	measured time.Duration
+	below    time.Duration
+	missing  string // why it was not measured
+}
+
+// bars prints promises as a table.
+func bars(all []bar) string {
+	width := 0
+	for _, b := range all {
+		width = max(width, len(b.what))
+	}
+	var out strings.Builder
+	for _, b := range all {
+		verdict := "held"
+		if b.measured >= b.below {
+			verdict = "MISSED"
+		}
+		if b.missing != "" {
+			fmt.Fprintf(&out, "%-*s  not measured: %s\n", width, b.what, b.missing)
+			continue
+		}
+		fmt.Fprintf(&out, "%-*s  %9v  below %-6v %s\n", width, b.what, short(b.measured), b.below, verdict)
+	}
+	return out.String()
+}
+
+// short rounds to three digits.
+func short(d time.Duration) time.Duration {
+	unit := time.Duration(math.Pow10(max(0, len(fmt.Sprint(int64(d)))-3)))
+	return d.Round(unit)
+}
+
+// measure holds what was measured against what is promised.
+func (r *rig) measure(ctx context.Context, trials []trial) []bar {
+	all := []bar{
+		{what: "person's first event to the last injected, 99 %", measured: latencies(trials, trial.handBack).at(0.99), below: 50 * time.Millisecond},
+		{what: "panic chord to the last injected, 99 %", measured: latencies(trials, func(t trial) bool { return t.batch == panicName }).at(0.99), below: 50 * time.Millisecond},
+		{what: "`drawbridge stop` to the last injected, longest", measured: latencies(trials, func(t trial) bool { return t.batch == stopName }).at(1), below: 100 * time.Millisecond},
+	}
+	watch := bar{what: "watching, processor time an event of the person's", below: 50 * time.Microsecond}
+	var err error
+	if watch.measured, err = r.watching(ctx, 20_000); err != nil {
+		watch.missing = err.Error()
+	}
+	click := bar{what: "look-ups of a click, median", below: 5 * time.Millisecond}
+	key := bar{what: "look-ups of a keypress, median", below: 5 * time.Millisecond}
+	clicks, keys, err := r.lookups(ctx, 500)
+	if err != nil {
+		click.missing, key.missing = err.Error(), err.Error()
+	} else {
+		click.measured, key.measured = clicks.at(0.5), keys.at(0.5)
+	}
+	return append(all, watch, click, key)
+}
+
+// handBack tells whether a trial was one.
+func (t trial) handBack() bool { return t.batch != panicName && t.batch != stopName }
+
+// program starts a program on the desktop, in a session that the first one begins.
+func (r *rig) program(ctx context.Context, kind, title string, at program.Place) (*program.Program, error) {
+	if r.session == nil {
+		dir := filepath.Join(r.dir, "session")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, err
+		}
+		env := append(os.Environ(), "DISPLAY="+r.desk.Display, "XAUTHORITY="+filepath.Join(r.dir, desk.VirtualDir, "Xauthority"))
+		var err error
+		if r.session, r.endSession, err = program.Session(dir, env); err != nil {
+			return nil, err
+		}
+	}
+	return program.Start(ctx, r.session, kind, title, at)
+}
