@@ -1,3 +1,5 @@
+//go:build linux && !standin
+
 package main
 
 import (

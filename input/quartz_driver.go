@@ -30,6 +30,7 @@ type quartzDriver struct {
 	source quartz.Ref
 	keys   quartzKeyboard
 	watch  *quartzWatcher // nil: nobody watches the person
+	ax     quartzAX
 
 	at      Point    // where the pointer was last sent
 	sent    bool     // at is set
@@ -60,7 +61,7 @@ func OpenQuartz() (Driver, error) {
 		quartz.Release(source)
 		return nil, err
 	}
-	return &quartzDriver{source: source, held: map[Key]quartzStroke{}}, nil
+	return &quartzDriver{source: source, held: map[Key]quartzStroke{}, ax: quartzAX{make(chan struct{}, 1)}}, nil
 }
 
 // permitPerson keeps the person's own mouse and keyboard alive: without it macOS

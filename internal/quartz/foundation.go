@@ -29,11 +29,16 @@ func String(r Ref) string {
 	if r == 0 {
 		return ""
 	}
-	var buf [1024]byte
+	return longString(r, 1024)
+}
+
+// longString reads a string of less than size bytes.
+func longString(r Ref, size int) string {
+	buf := make([]byte, size)
 	if !cfStringGetCString(r, &buf[0], len(buf), kCFStringEncodingUTF8) {
 		return ""
 	}
-	s, _, _ := bytes.Cut(buf[:], []byte{0})
+	s, _, _ := bytes.Cut(buf, []byte{0})
 	return string(s)
 }
 
