@@ -392,6 +392,7 @@ func (a *agent) run(ctx context.Context) error {
 		a.server.Warn(warning)
 		a.log.Warn().Msg(warning)
 	}
+	a.hearSystem()
 	a.grabPanicChord(ctx)
 	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
 		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),

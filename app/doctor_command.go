@@ -15,6 +15,7 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
+	"drawbridge/bridge/measured"
 	"drawbridge/input"
 )
 
@@ -115,7 +116,13 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 		defer release()
 		o.Hand = input.NewHand(a.desk.Input, input.HandOptions{Guard: a.mayAct, Journal: a.journal})
 	}
-	return doctor.Run(ctx, o), ctx.Err()
+	r := doctor.Run(ctx, o)
+	if r.Measured != nil {
+		if err := measured.Save(a.dir, *r.Measured); err != nil {
+			r.Warnings = append(r.Warnings, err.Error())
+		}
+	}
+	return r, ctx.Err()
 }
 
 // mayAct refuses input while everything is paused, and while a person is asked:

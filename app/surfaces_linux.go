@@ -12,6 +12,8 @@ func newAsker(s *surfaces, changed func()) asker {
 	})
 }
 
-// settle has nothing to do here: nothing has to be granted, and the desktop tells
-// the agent nothing.
+// hearSystem and settle have nothing to do here: the desktop tells the agent
+// nothing, and nothing has to be granted.
+func (a *agent) hearSystem() {}
+
 func (s *surfaces) settle() {}

@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
 	"drawbridge/bridge/grant"
+	"drawbridge/bridge/measured"
 	"drawbridge/internal/cocoa"
 	"drawbridge/ui"
 )
@@ -21,20 +23,31 @@ func newAsker(s *surfaces, changed func()) asker {
 	return ui.NewPanels(ui.PanelOptions{Preview: s.previews.PNG, Injected: s.tool.LastEvent, Changed: changed, Log: s.log})
 }
 
-// settle hears what macOS tells the application, and has a person who starts it
+// hearSystem ends the agent in order when macOS asks the application to quit.
+func (a *agent) hearSystem() {
+	cocoa.OnQuit(func() { a.end(told("macOS asked the application to quit")) })
+}
+
+// settle shows the agent to a person who opens it again, and has one who starts it
 // for the first time give the grants.
 func (s *surfaces) settle() {
 	cocoa.OnReopen(s.show)
-	cocoa.OnQuit(func() { s.end(told("macOS asked the application to quit")) })
-	if s.desk.Backend == desk.Native && slices.ContainsFunc(grant.List(), func(g grant.Grant) bool {
-		return g.Needed && grant.Look(g.Name) == computer.Missing
-	}) {
+	if s.desk.Backend == desk.Native && s.unsettled() {
 		s.ended.Go(func() {
 			if err := ui.ShowOnboarding(s.ctx, onboarding{s.agent}, s.log); err != nil {
 				s.log.Warn().Err(err).Msg("what macOS must grant cannot be asked for; see drawbridge doctor")
 			}
 		})
 	}
+}
+
+// unsettled reports whether a grant is missing, or this version of macOS has not
+// been measured.
+func (s *surfaces) unsettled() bool {
+	_, known := measured.Load(s.dir, s.desk.System)
+	return !known || slices.ContainsFunc(grant.List(), func(g grant.Grant) bool {
+		return g.Needed && grant.Look(g.Name) == computer.Missing
+	})
 }
 
 // onboarding is the agent as the onboarding window sees it.
@@ -73,15 +86,18 @@ func (o onboarding) Measure(ctx context.Context, tell func([]ui.Measure)) error 
 	if !ok {
 		return errors.New("the doctor gave no report")
 	}
-	var all []ui.Measure
+	sum := ui.Measure{Name: "gestures", Title: "Gestures", State: "done"}
+	var failed []ui.Measure
 	for _, c := range report.Checks {
-		m := ui.Measure{Name: c.Name, Title: c.Name, State: "done"}
 		if !c.OK {
-			m.State, m.Detail = "failed", c.Detail
+			failed = append(failed, ui.Measure{Name: c.Name, Title: c.Name, State: "failed", Detail: c.Detail})
 		}
-		all = append(all, m)
 	}
-	tell(all)
+	if len(failed) > 0 {
+		sum.State = "failed"
+	}
+	sum.Detail = fmt.Sprintf("%d of %d arrived", len(report.Checks)-len(failed), len(report.Checks))
+	tell(append([]ui.Measure{sum}, failed...))
 	if !report.OK {
 		return errors.New("not everything works yet: see drawbridge doctor --test-input")
 	}

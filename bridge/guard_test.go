@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,41 @@ func TestGuard(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGuardCounts: what is refused is told by kind, and what a stranger chose is
+// no part of the kind.
+func TestGuardCounts(t *testing.T) {
+	type kind struct{ what, why, said string }
+	var got []kind
+	r := newRig(t, func(o *Options) { o.Count = func(what, why, said string) { got = append(got, kind{what, why, said}) } })
+	for _, c := range []struct {
+		method, path, host, token string
+		want                      kind
+	}{
+		{"POST", "/mcp", "evil.example", r.token, kind{"/mcp", "the Host header is not this machine", "POST"}},
+		{"GET", "/status", "localhost", "x", kind{"/status", "it had no valid token", "GET"}},
+		{"GET", "/host", "localhost", r.token, kind{"/host", "its token is for another route", "GET"}},
+		{"POST", "/status", "localhost", r.token, kind{"/status", "that method is not taken", "POST"}},
+		{"BREW", "/approve/a-1", "localhost", r.token, kind{"another path", "there is no such route", "BREW /approve/a-1"}},
+	} {
+		q := httptest.NewRequest(c.method, c.path, nil)
+		q.Host = c.host
+		q.Header.Set("Authorization", "Bearer "+c.token)
+		got = nil
+		r.Handler().ServeHTTP(httptest.NewRecorder(), q)
+		if len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s %s: %q, want %q", c.method, c.path, got, c.want)
+		}
+	}
+	q := httptest.NewRequest("GET", "/status", nil)
+	q.Host = "localhost"
+	q.Header.Set("Authorization", "Bearer "+r.token)
+	got = nil
+	r.Handler().ServeHTTP(httptest.NewRecorder(), q)
+	if len(got) != 0 {
+		t.Errorf("what was not refused: %q", got)
 	}
 }
 

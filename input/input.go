@@ -82,6 +82,7 @@ type Window struct {
 	Title  string
 	Role   string // what the window, or the part of it at the point, is for: dialog, menu, button…; empty: unknown
 	Bounds Rect   // zero: unknown
+	PID    int    // the program's process; 0: unknown
 }
 
 // Namer is a Driver that can also say whose windows are. A nil Window without an
@@ -140,6 +141,9 @@ type Prover interface {
 	// before a batch's first event, as a method of the driver is: by one goroutine
 	// at a time.
 	Prove(ctx context.Context) error
+	// How says how the person was last proven to be seen, as a phrase: "by a tap on
+	// their events"; empty: they were not.
+	How() string
 }
 
 // Person is what a person did on the desktop since somebody watches.
@@ -152,6 +156,13 @@ type Person struct {
 // DriftPoints is how far the pointer may drift without anybody being meant to
 // have moved it: a table that shakes, a hand that comes to rest on the mouse.
 const DriftPoints = 6.0
+
+// Wheeler is a Driver whose platform does not say which way its wheel turns.
+type Wheeler interface {
+	// ReverseWheel has the wheel turn the other way than documented, or, with
+	// false, as documented. It may be called while a method of the driver runs.
+	ReverseWheel(reversed bool)
+}
 
 // Waker is a Driver whose display may go to sleep.
 type Waker interface {

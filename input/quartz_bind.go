@@ -77,6 +77,7 @@ var (
 	cfDictionaryGetValue                   func(dict, key quartz.Ref) quartz.Ref
 
 	kCGWindowOwnerName quartz.Ref
+	kCGWindowOwnerPID  quartz.Ref
 	kCGWindowName      quartz.Ref
 	kCGWindowLayer     quartz.Ref
 	kCGWindowBounds    quartz.Ref
@@ -125,6 +126,7 @@ var loadQuartz = sync.OnceValue(func() error {
 	cg.Func(&cgWindowListCopyWindowInfo, "CGWindowListCopyWindowInfo")
 	cg.Func(&cgRectMakeWithDictionaryRepresentation, "CGRectMakeWithDictionaryRepresentation")
 	cg.Var(&kCGWindowOwnerName, "kCGWindowOwnerName")
+	cg.Var(&kCGWindowOwnerPID, "kCGWindowOwnerPID")
 	cg.Var(&kCGWindowName, "kCGWindowName")
 	cg.Var(&kCGWindowLayer, "kCGWindowLayer")
 	cg.Var(&kCGWindowBounds, "kCGWindowBounds")
@@ -161,7 +163,7 @@ var loadQuartz = sync.OnceValue(func() error {
 	cf.Func(&cfArrayGetCount, "CFArrayGetCount")
 	cf.Func(&cfArrayGetValueAtIndex, "CFArrayGetValueAtIndex")
 	cf.Func(&cfDictionaryGetValue, "CFDictionaryGetValue")
-	return errors.Join(cg.Err(), as.Err(), hi.Err(), cf.Err())
+	return errors.Join(quartz.LoadAX(), cg.Err(), as.Err(), hi.Err(), cf.Err())
 })
 
 // CGEventTypes.h, CGEventSource.h and CGRemoteOperation.h.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"drawbridge/internal/quartz"
@@ -30,6 +31,8 @@ type quartzDriver struct {
 	source quartz.Ref
 	keys   quartzKeyboard
 	watch  *quartzWatcher // nil: nobody watches the person
+	ax     quartzAX
+	wheel  atomic.Bool // the wheel turns the other way round
 
 	at      Point    // where the pointer was last sent
 	sent    bool     // at is set
@@ -60,7 +63,7 @@ func OpenQuartz() (Driver, error) {
 		quartz.Release(source)
 		return nil, err
 	}
-	return &quartzDriver{source: source, held: map[Key]quartzStroke{}}, nil
+	return &quartzDriver{source: source, held: map[Key]quartzStroke{}, ax: quartzAX{make(chan struct{}, 1)}}, nil
 }
 
 // permitPerson keeps the person's own mouse and keyboard alive: without it macOS
@@ -264,7 +267,11 @@ func (d *quartzDriver) Scroll(ctx context.Context, dx, dy float64) error {
 	nx, rx := whole(x)
 	ny, ry := whole(y)
 	if nx != 0 || ny != 0 {
-		// To Core Graphics a positive wheel is up, and left.
+		// To Core Graphics a positive wheel is up, and left, where nothing else was
+		// measured.
+		if d.wheel.Load() {
+			nx, ny = -nx, -ny
+		}
 		const wheels uint32 = 2
 		event := cgEventCreateScrollWheelEvent2(d.source, kCGScrollEventUnitPixel, wheels, int32(-ny), int32(-nx), 0)
 		if err := d.post(event, d.flags()); err != nil {
@@ -274,6 +281,9 @@ func (d *quartzDriver) Scroll(ctx context.Context, dx, dy float64) error {
 	d.scroll = Point{rx, ry}
 	return nil
 }
+
+// ReverseWheel implements Wheeler.
+func (d *quartzDriver) ReverseWheel(reversed bool) { d.wheel.Store(reversed) }
 
 // modifier presses or releases a modifier key.
 func (d *quartzDriver) modifier(k Key, down bool) error {

@@ -535,15 +535,22 @@ func TestQuartzNamesWindows(t *testing.T) {
 	do(t, err)
 	focused, err := m.d.Focused(ctx)
 	do(t, err)
-	if under == nil || *under != (Window{App: "XTerm", Title: "a title"}) || focused == nil || *focused != *under {
+	if under == nil || under.App != "XTerm" || under.Title != "a title" || under.Role != "AXWindow" || under.Bounds.Width <= 0 || focused == nil || *focused != *under {
 		t.Errorf("under the pointer is %+v, the keyboard is with %+v", under, focused)
 	}
 	if w, err := m.d.Under(ctx, Point{inside.X + 400, inside.Y}); w != nil || err != nil {
 		t.Errorf("beside it is %+v, %v", w, err)
 	}
 	m.set(t, "screen", "0")
-	if w, err := m.d.Under(ctx, inside); err != nil || w == nil || *w != (Window{App: "XTerm"}) {
+	if w, err := m.d.Under(ctx, inside); err != nil || w == nil || w.App != "XTerm" || w.Title != "" {
 		t.Errorf("without the grant: %+v, %v", w, err)
+	}
+	if w, err := m.d.Focused(ctx); err != nil || w == nil || w.Title != "a title" {
+		t.Errorf("Accessibility tells no title: %+v, %v", w, err)
+	}
+	m.set(t, "trusted", "0")
+	if w, err := m.d.Focused(ctx); err != nil || w == nil || *w != (Window{App: "XTerm", Bounds: w.Bounds, PID: w.PID}) {
+		t.Errorf("without any grant: %+v, %v", w, err)
 	}
 	m.set(t, "graphic", "0")
 	if w, err := m.d.Focused(ctx); err == nil || w != nil {

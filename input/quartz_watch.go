@@ -208,11 +208,11 @@ func sameError(a, b error) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 }
 
-// Listens reports whether the tap was the last to be proven, and not the counters.
-func (w *quartzWatcher) Listens() bool {
+// How implements Prover.
+func (w *quartzWatcher) How() string {
 	w.state.Lock()
 	defer w.state.Unlock()
-	return w.way == byTap
+	return [...]string{unproven: "", byTap: "by a tap on their events", byCounters: "by counters of their events"}[w.way]
 }
 
 // posting notes an event of ours, before it is posted.

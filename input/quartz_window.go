@@ -5,18 +5,28 @@ package input
 import (
 	"context"
 	"errors"
+	"time"
 
 	"drawbridge/internal/quartz"
 )
 
-// Whose windows are where, by the window server's list. Titles come with the
-// grant for screen recording only.
+// Whose windows are where, by the window server's list, and what is there or has
+// the keyboard, by Accessibility. Titles of the list come with the grant for screen
+// recording only. An application that hangs does not answer Accessibility: then the
+// list alone is told.
 
 var _ Namer = (*quartzDriver)(nil)
 
 // normalLayer is where applications' own windows are (CGWindowLevel.h,
 // kCGNormalWindowLevel); menus, the Dock and overlays are above.
 const normalLayer = 0
+
+// axTime is how long Accessibility is waited for, and axPatience how long macOS
+// waits for an application on our behalf.
+const (
+	axTime     = 30 * time.Millisecond
+	axPatience = 25 * time.Millisecond
+)
 
 // quartzWindow is one entry of the list.
 type quartzWindow struct {
@@ -30,15 +40,111 @@ func (w quartzWindow) holds(p Point) bool {
 	return p.X >= o.X && p.Y >= o.Y && p.X < o.X+s.Width && p.Y < o.Y+s.Height
 }
 
-// Focused names the frontmost window of an application. It is the one with the
-// keyboard, unless a panel took that without coming to the front.
+// Focused names the frontmost window of the application that has the keyboard. An
+// application that does not tell of itself is taken to have it when it is in front.
 func (d *quartzDriver) Focused(ctx context.Context) (*Window, error) {
-	return d.window(ctx, func(w quartzWindow) bool { return w.layer == normalLayer })
+	said, ok := d.ax.ask(ctx, func(system quartz.Element) (s axAnswer, err error) {
+		app, err := system.Element("AXFocusedApplication")
+		if err != nil {
+			return s, err
+		}
+		defer app.Release()
+		if s.pid, err = app.PID(); err != nil {
+			return s, err
+		}
+		if e, err := app.Element("AXFocusedUIElement"); err == nil {
+			s.role = role(e)
+			e.Release()
+		}
+		if w, err := app.Element("AXFocusedWindow"); err == nil {
+			s.title, _ = w.Text("AXTitle") // what has none is no worse
+			w.Release()
+		}
+		return s, nil
+	})
+	w, err := d.window(ctx, func(w quartzWindow) bool {
+		if ok {
+			return w.PID == said.pid
+		}
+		return w.layer == normalLayer
+	})
+	if w != nil {
+		w.Role = said.role
+		if w.Title == "" {
+			w.Title = said.title
+		}
+	}
+	return w, err
 }
 
 // Under names the topmost window at p, menus and the Dock among them.
 func (d *quartzDriver) Under(ctx context.Context, p Point) (*Window, error) {
-	return d.window(ctx, func(w quartzWindow) bool { return w.holds(p) })
+	said, _ := d.ax.ask(ctx, func(system quartz.Element) (s axAnswer, err error) {
+		e, err := system.At(p.X, p.Y)
+		if err != nil {
+			return s, err
+		}
+		defer e.Release()
+		s.role = role(e)
+		return s, nil
+	})
+	w, err := d.window(ctx, func(w quartzWindow) bool { return w.holds(p) })
+	if w != nil {
+		w.Role = said.role
+	}
+	return w, err
+}
+
+// role is what an element is for; a field for passwords has a role of its own only
+// beneath that of a text field.
+func role(e quartz.Element) string {
+	const secure = "AXSecureTextField"
+	if sub, err := e.Text("AXSubrole"); err == nil && sub == secure {
+		return secure
+	}
+	r, _ := e.Text("AXRole") // unknown is empty
+	return r
+}
+
+// axAnswer is what Accessibility told.
+type axAnswer struct {
+	pid         int
+	role, title string
+}
+
+// quartzAX asks Accessibility one question at a time: while an application does not
+// answer, no other question is asked.
+type quartzAX struct{ turn chan struct{} }
+
+// ask returns what f finds out, if it does so in time. f ends when macOS's own
+// patience does, which was set for it.
+func (a *quartzAX) ask(ctx context.Context, f func(system quartz.Element) (axAnswer, error)) (axAnswer, bool) {
+	select {
+	case a.turn <- struct{}{}:
+	default:
+		return axAnswer{}, false
+	}
+	type result struct {
+		axAnswer
+		err error
+	}
+	answer := make(chan result, 1)
+	go func() {
+		defer func() { <-a.turn }()
+		system := quartz.AXSystem(axPatience)
+		defer system.Release()
+		s, err := f(system)
+		answer <- result{s, err}
+	}()
+	timer := time.NewTimer(axTime)
+	defer timer.Stop()
+	select {
+	case r := <-answer:
+		return r.axAnswer, r.err == nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return axAnswer{}, false
 }
 
 // window finds the first window from the front that is wanted.
@@ -57,11 +163,14 @@ func (d *quartzDriver) window(ctx context.Context, wanted func(quartzWindow) boo
 			App:   quartz.String(cfDictionaryGetValue(e, kCGWindowOwnerName)),
 			Title: quartz.String(cfDictionaryGetValue(e, kCGWindowName)),
 		}}
+		pid, _ := quartz.Number(cfDictionaryGetValue(e, kCGWindowOwnerPID))
+		w.PID = int(pid)
 		w.layer, _ = quartz.Number(cfDictionaryGetValue(e, kCGWindowLayer))
 		if bounds := cfDictionaryGetValue(e, kCGWindowBounds); bounds == 0 || !cgRectMakeWithDictionaryRepresentation(bounds, &w.at) {
 			continue
 		}
 		if wanted(w) {
+			w.Bounds = Rect{w.at.Origin.X, w.at.Origin.Y, w.at.Size.Width, w.at.Size.Height}
 			return &w.Window, nil
 		}
 	}

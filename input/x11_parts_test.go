@@ -59,7 +59,7 @@ func partOf(t *testing.T, d *x11Driver, n int) Point {
 }
 
 // role asks until the answer comes in time: the machine may be busy.
-func role(t *testing.T, want string, ask func() (*Part, error)) {
+func roleOf(t *testing.T, want string, ask func() (*Part, error)) {
 	t.Helper()
 	var got *Part
 	var err error
@@ -87,15 +87,15 @@ func TestParts(t *testing.T) {
 	}
 	focused := func() (*Part, error) { return d.PartFocused(ctx) }
 	for n, want := range []string{"text", "password text", "text", "push button"} {
-		role(t, want, at(n))
+		roleOf(t, want, at(n))
 	}
-	role(t, "text", focused)
+	roleOf(t, "text", focused)
 	// By the keyboard alone, to where nobody has pointed last.
 	hand := NewHand(d, HandOptions{})
 	if err := hand.Chord(ctx, nil, Tab); err != nil {
 		t.Fatal(err)
 	}
-	role(t, "password text", focused)
+	roleOf(t, "password text", focused)
 	if p, err := d.PartUnder(ctx, Point{1270, 10}); p != nil || err != nil {
 		t.Errorf("beside the window: %+v, %v", p, err)
 	}
@@ -118,12 +118,12 @@ func TestParts(t *testing.T) {
 	if err := form.Wake(); err != nil {
 		t.Fatal(err)
 	}
-	role(t, "password text", focused)
+	roleOf(t, "password text", focused)
 
 	// What the next program is asked does not come from the last one.
 	form.Close()
 	openForm(t, v)
-	role(t, "text", focused)
+	roleOf(t, "text", focused)
 }
 
 // A text does not lead into a password field.
@@ -132,7 +132,7 @@ func TestTypeIntoPassword(t *testing.T) {
 	d := openDriver(t, v, true)
 	form := openForm(t, v)
 	ctx := t.Context()
-	role(t, "text", func() (*Part, error) { return d.PartFocused(ctx) })
+	roleOf(t, "text", func() (*Part, error) { return d.PartFocused(ctx) })
 	const text = "name\tsecret"
 	hand := NewHand(d, HandOptions{})
 	for end := time.Now().Add(limit); ; {
@@ -143,7 +143,7 @@ func TestTypeIntoPassword(t *testing.T) {
 			if err := hand.Click(ctx, partOf(t, d, 0), Left, nil); err != nil {
 				t.Fatal(err)
 			}
-			role(t, "text", func() (*Part, error) { return d.PartFocused(ctx) })
+			roleOf(t, "text", func() (*Part, error) { return d.PartFocused(ctx) })
 			continue
 		}
 		if n != len("name\t") || !errors.Is(err, ErrSecureInput) || strings.Contains(err.Error(), "secret") {

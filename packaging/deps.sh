@@ -34,6 +34,8 @@ have npm npm
 [ -e /usr/include/X11/extensions/XTest.h ] || need="$need libxtst-dev libx11-dev"
 echo "@interface A @end" | gcc -x objective-c -fsyntax-only - 2>/dev/null || need="$need gobjc"
 have gnustep-config libgnustep-base-dev
+[ -e /usr/include/GNUstep/AppKit/AppKit.h ] || need="$need libgnustep-gui-dev"
+[ -d /usr/lib/GNUstep/Bundles/libgnustep-cairo-029.bundle ] || need="$need gnustep-back0.29-cairo"
 [ -n "$need" ] || exit 0
 sudo=""
 if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi

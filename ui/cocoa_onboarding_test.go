@@ -5,9 +5,6 @@ package ui
 import (
 	"context"
 	"errors"
-	"image"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -96,7 +93,7 @@ func (r *onboardingRig) up() objc.ID { return r.window(r.t, "NSWindow") }
 func (r *onboardingRig) the(title string) (found objc.ID) {
 	r.t.Helper()
 	r.views(r.t, r.up(), func(v objc.ID, class, text string) {
-		if class == "NSButton" && text == title && objc.Send[bool](v, cocoa.Sel("isEnabled")) {
+		if class == "DrawbridgeButton" && text == title && objc.Send[bool](v, cocoa.Sel("isEnabled")) {
 			found = v
 		}
 	})
@@ -129,13 +126,7 @@ func TestCocoaOnboarding(t *testing.T) {
 	until(t, "it was asked for", func() bool { return slices.Equal(g.deeds(), []string{"request accessibility"}) })
 	g.give(0)
 	r.shows("1 of 2 grants given. Next: Screen & System Audio Recording")
-	if shot := os.Getenv("DRAWBRIDGE_PICTURES"); shot != "" {
-		var v objc.ID
-		w := r.up()
-		r.main(t, func() { v = cocoa.Content(w) })
-		x, y, width, height := r.on(t, v)
-		r.save(t, filepath.Join(shot, "onboarding.png"), image.Rect(x-1, y-22, x+width+1, y+height+1))
-	}
+	r.pictureOf(t, "mac-onboarding.png", r.up())
 	g.mu.Lock()
 	g.fail = errors.New("the settings do not open")
 	g.mu.Unlock()

@@ -19,6 +19,9 @@ import (
 	"github.com/ebitengine/purego/objc"
 	"github.com/rs/zerolog"
 
+	"drawbridge/bridge"
+	"drawbridge/bridge/computer"
+	"drawbridge/bridge/desk"
 	"drawbridge/bridge/gate"
 	"drawbridge/internal/cocoa"
 )
@@ -80,7 +83,9 @@ func (r *panelRig) panel() objc.ID {
 	return w
 }
 
-func (r *panelRig) pick(label string) { r.click(r.t, r.find(r.t, r.panel(), "NSButton", label)) }
+func (r *panelRig) pick(label string) {
+	r.click(r.t, r.find(r.t, r.panel(), "DrawbridgeButton", label))
+}
 
 func (r *panelRig) verdict(c <-chan gate.Verdict) gate.Verdict {
 	r.t.Helper()
@@ -337,10 +342,6 @@ func TestCocoaPanelShows(t *testing.T) {
 			t.Errorf("it does not say %.60q", text)
 		}
 	}
-	if shot := os.Getenv("DRAWBRIDGE_PICTURES"); shot != "" {
-		x, y, width, height := r.on(t, r.content())
-		r.save(t, filepath.Join(shot, "panel.png"), image.Rect(x-1, y-22, x+width+1, y+height+8))
-	}
 	x, y, width, height := r.on(t, r.find(t, w, "NSImageView", ""))
 	im, err := png.Decode(bytes.NewReader(r.picture(t, image.Rectangle{})))
 	if err != nil {
@@ -351,6 +352,41 @@ func TestCocoaPanelShows(t *testing.T) {
 	}
 	r.pick("Deny")
 	r.verdict(v)
+}
+
+// TestCocoaPanelMarked asks about a real batch of the computer tool, with the
+// picture of its desktop and the targets marked.
+func TestCocoaPanelMarked(t *testing.T) {
+	d, err := desk.Open(t.Context(), desk.Options{Backend: desk.Simulated, Width: 960, Height: 600, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	tool := computer.New(computer.Options{Desk: d, Config: computer.DefaultConfig(), Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 1), Log: zerolog.Nop()})
+	defer tool.Close()
+	prepare := func(args string) (*bridge.Prepared, json.RawMessage) {
+		p, answer := tool.Prepare(t.Context(), &bridge.Call{Caller: bridge.Caller{Client: "claude", Conn: "c1"}, Tool: "computer", Arguments: json.RawMessage(args)})
+		if answer != nil {
+			t.Fatalf("%s", answer.Result)
+		}
+		return p, json.RawMessage(args)
+	}
+	look, _ := prepare(`{"actions":[{"type":"screenshot"}]}`)
+	look.Run(t.Context())
+	batch, args := prepare(`{"actions":[{"type":"click","x":300,"y":200},{"type":"type","text":"hello"},{"type":"drag","path":[[200,420],[600,300]]}]}`)
+
+	var previews Previews
+	r := newPanelRig(t, PanelOptions{Preview: previews.PNG}, gate.Options{})
+	v := r.ask(func(q *gate.Request) {
+		q.Host, q.Tool, q.Args, q.Preview = bridge.OwnSource, "computer", args, batch.Preview
+	})
+	w := r.panel()
+	r.find(t, w, "NSImageView", "")
+	r.pictureOf(t, "mac-panel.png", w)
+	r.pick("Allow once")
+	if got := r.verdict(v); got.Outcome != gate.Allowed {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestCocoaPanelUnseen: where nobody sees our session, nobody is asked there.

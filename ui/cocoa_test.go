@@ -141,12 +141,28 @@ func (m *macDesk) picture(t *testing.T, r image.Rectangle) []byte {
 	return png
 }
 
-// save writes such a picture into a file.
-func (m *macDesk) save(t *testing.T, file string, r image.Rectangle) {
+// picturesEnv names the directory into which the pictures of the documentation go.
+const picturesEnv = "DRAWBRIDGE_PICTURES"
+
+// save keeps a part of the display for the documentation.
+func (m *macDesk) save(t *testing.T, name string, r image.Rectangle) {
 	t.Helper()
-	if err := os.WriteFile(file, m.picture(t, r), 0o644); err != nil {
-		t.Fatal(err)
+	if dir := os.Getenv(picturesEnv); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name), m.picture(t, r), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// pictureOf keeps a window for the documentation, with its title and its rim.
+func (m *macDesk) pictureOf(t *testing.T, name string, window objc.ID) {
+	t.Helper()
+	var r image.Rectangle
+	m.main(t, func() {
+		f := objc.Send[quartz.CGRect](window, cocoa.Sel("frame"))
+		r = image.Rect(int(f.Origin.X), macHeight-int(f.Origin.Y+f.Size.Height), int(f.Origin.X+f.Size.Width), macHeight-int(f.Origin.Y))
+	})
+	m.save(t, name, r.Intersect(image.Rect(0, 0, macWidth, macHeight)))
 }
 
 // openMac sits the person down in front of a Mac.
@@ -306,7 +322,7 @@ func (m *macDesk) views(t *testing.T, window objc.ID, f func(view objc.ID, class
 	walk = func(v objc.ID) {
 		class, text := cocoa.Text(v.Send(cocoa.Sel("className"))), ""
 		switch class {
-		case "NSButton":
+		case "DrawbridgeButton":
 			text = cocoa.Text(v.Send(cocoa.Sel("title")))
 		case "NSTextField":
 			text = cocoa.Text(v.Send(cocoa.Sel("stringValue")))
@@ -342,4 +358,51 @@ func (m *macDesk) says(t *testing.T, window objc.ID, text string) (yes bool) {
 	t.Helper()
 	m.views(t, window, func(_ objc.ID, _, s string) { yes = yes || strings.Contains(s, text) })
 	return yes
+}
+
+// TestCocoaReopen: the person opens the running application again.
+func TestCocoaReopen(t *testing.T) {
+	m := openMac(t)
+	opened := make(chan struct{})
+	cocoa.OnReopen(func() { close(opened) })
+	defer cocoa.OnReopen(nil)
+	m.main(t, func() {
+		app := cocoa.Class("NSApplication").Send(cocoa.Sel("sharedApplication"))
+		if objc.Send[bool](app.Send(cocoa.Sel("delegate")), cocoa.Sel("applicationShouldHandleReopen:hasVisibleWindows:"), app, false) {
+			t.Error("AppKit is to open a window of its own")
+		}
+	})
+	<-opened
+}
+
+// quitEnv has the test below end its own process, as macOS does when the person
+// logs out.
+const quitEnv = "DRAWBRIDGE_TEST_QUIT"
+
+// TestCocoaQuit: macOS asks the application to end; it ends once the agent has.
+func TestCocoaQuit(t *testing.T) {
+	if os.Getenv(quitEnv) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestCocoaQuit$", "-test.v")
+		cmd.Env = append(os.Environ(), quitEnv+"=1")
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), "SKIP") {
+			t.Skip(errNoXvfb)
+		}
+		if err != nil || !strings.Contains(string(out), "asked to quit") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	openMac(t)
+	asked := make(chan struct{})
+	cocoa.OnQuit(func() { close(asked) })
+	go func() {
+		// It returns only with the answer, which ends the process.
+		_ = cocoa.Main(func() {
+			app := cocoa.Class("NSApplication").Send(cocoa.Sel("sharedApplication"))
+			app.Send(cocoa.Sel("performSelectorOnMainThread:withObject:waitUntilDone:"), cocoa.Sel("terminate:"), objc.ID(0), false)
+		})
+	}()
+	<-asked
+	fmt.Println("asked to quit")
 }

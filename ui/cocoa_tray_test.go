@@ -3,9 +3,8 @@
 package ui
 
 import (
+	"context"
 	"image"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -174,6 +173,7 @@ func shownState() State {
 		},
 		Working: []string{"claude"},
 		Clients: []Client{{Name: "claude", Connections: 1, Calls: 2}},
+		Login:   Login{Known: true, On: true},
 	}
 }
 
@@ -189,7 +189,7 @@ func TestCocoaTrayMenu(t *testing.T) {
 	r.show(shownState())
 	want = []string{
 		"(1 question for you)", `claude: bash {"command": "ls"}`, "Everything is paused: go on?", "-", "Stop now", "Pause everything", "-",
-		"Clients (1)", "Models: allowed", "-", "Open activity", "Copy client configuration", "Run doctor", "-", "(Drawbridge 1.2.3)", "Quit",
+		"Clients (1)", "Models: allowed", "-", "Open activity", "Copy client configuration", "Run doctor", "✓ Start at login", "-", "(Drawbridge 1.2.3)", "Quit",
 	}
 	if got := r.labels(r.menu()); !slices.Equal(got, want) {
 		t.Errorf("then %q", got)
@@ -202,9 +202,7 @@ func TestCocoaTrayMenu(t *testing.T) {
 		t.Errorf("its prompt says %q", got)
 	}
 	r.over(sub, "Allow bash for 15 minutes")
-	if shot := os.Getenv("DRAWBRIDGE_PICTURES"); shot != "" {
-		r.save(t, filepath.Join(shot, "menu.png"), image.Rectangle{})
-	}
+	r.save(t, "mac-menu.png", image.Rect(macWidth/2, 0, macWidth/2+470, 360))
 	r.letGo()
 	if c := r.clicked(); c.Action.Verb != VerbAnswer || c.Action.Prompt != "a-1" || c.Action.Answer != (gate.Answer{Scope: gate.For15m}) || c.Since.IsZero() {
 		t.Errorf("%+v", c)
@@ -228,21 +226,50 @@ func TestCocoaTrayMenu(t *testing.T) {
 	default:
 	}
 
-	// Prompts go, the one that stays keeps its item; and a mark before an item.
+	// Prompts go, the one that stays keeps its item; and the mark goes.
 	s := shownState()
 	s.Pending = s.Pending[1:]
 	s.Working = nil
+	s.Login.On = false
 	r.show(s)
 	want = slices.Delete(want, 1, 2)
-	want[0] = "(Ready)"
+	want[0], want[len(want)-4] = "(Ready)", "Start at login"
 	if got := r.labels(r.menu()); !slices.Equal(got, want) {
 		t.Errorf("in the end %q", got)
 	}
-	marked := view(s)
-	marked.Menu[len(marked.Menu)-1].Items[1].Checked = true
-	marked.Tooltip = "marked"
-	r.tray.Show(marked)
-	until(t, "the mark", func() bool { return slices.Contains(r.labels(r.menu()), "✓ Quit") })
+}
+
+// TestCocoaTrayAnswers: an answer that the person clicks in the menu reaches the
+// gate.
+func TestCocoaTrayAnswers(t *testing.T) {
+	m := openMac(t)
+	a := newGateAgent(gate.Options{CoolDown: time.Nanosecond})
+	r := &cocoaTrayRig{macDesk: m, t: t}
+	hosted := make(chan struct{}, 1)
+	r.tray = NewRenderer(zerolog.Nop(), func() { hosted <- struct{}{} }).(*cocoaTray)
+	tray := NewTray(TrayOptions{Renderer: r.tray, Agent: a, Log: zerolog.Nop()})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tray.Run(ctx) }()
+	<-hosted
+	a.gate.AddSurface(tray)
+	for answer, want := range map[string]gate.Outcome{"Allow once": gate.Allowed, "Deny": gate.Denied} {
+		v := a.ask(t.Context(), "claude")
+		const prompt = "claude: bash {} (2 min left)"
+		until(t, "the prompt is in the menu", func() bool { return slices.Contains(r.labels(r.menu()), prompt) })
+		time.Sleep(2 * reflex) // the person reads it
+		r.open()
+		r.over(r.sub(prompt), answer)
+		r.letGo()
+		if got := <-v; got.Outcome != want || got.By != "person at the tray" {
+			t.Errorf("%s: %+v", answer, got)
+		}
+		until(t, "the prompt is gone", func() bool { return !slices.Contains(r.labels(r.menu()), prompt) })
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestCocoaTrayReveal: the person can take the item off the menu bar, and a

@@ -53,6 +53,9 @@ type Desk struct {
 	Awake func(ctx context.Context) (release func())
 	// Can says what the backend is able to do; nil: everything.
 	Can *Can
+	// System is the version of the platform, where some of what it does is not
+	// documented and is measured for each version; empty: nothing has to be.
+	System string
 	// Permissions probes what the platform grants, by name. It never prompts.
 	Permissions func(ctx context.Context) map[string]Permission
 	// Close ends what the desktop started. Input and Source are closed by it.

@@ -8,8 +8,10 @@ import (
 
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/grant"
+	"drawbridge/bridge/measured"
 	"drawbridge/capture"
 	"drawbridge/input"
+	"drawbridge/internal/quartz"
 )
 
 var thisPlatform = platform{
@@ -32,6 +34,10 @@ func openQuartz(ctx context.Context, o Options, _ string) (*computer.Desk, error
 		return nil, err
 	}
 	d := quartzDesk(driver, source)
+	d.System = quartz.SystemVersion()
+	if f, ok := measured.Load(o.StateDir, d.System); ok {
+		driver.(input.Wheeler).ReverseWheel(f.WheelReversed)
+	}
 	if d.Person, d.Unwatched = driver.(input.Watched).Watch(ctx); d.Unwatched == nil {
 		d.Close = func() error { return errors.Join(d.Person.Close(), driver.Close(), source.Close()) }
 	}

@@ -25,6 +25,7 @@ import (
 	"drawbridge/bridge"
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/measured"
 	"drawbridge/bridge/stop"
 	"drawbridge/input/virtual"
 	"drawbridge/internal/quartz"
@@ -486,4 +487,24 @@ func TestQuartzOpen(t *testing.T) {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	d.Close()
+}
+
+// TestQuartzMeasured: a wheel that was measured to turn the other way is turned the
+// other way, on the version of macOS that it was measured on.
+func TestQuartzMeasured(t *testing.T) {
+	state := t.TempDir()
+	if err := measured.Save(state, measured.Facts{System: "15.1 (24B83)", WheelReversed: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ version, wheel string }{{"15.1", "wheel 60,30 "}, {"15.2", "wheel -60,-30 "}} {
+		m := openMac(t, Options{Backend: Native, StateDir: state}, "1:0,0,640,400,2,0,0", 0, "macos="+c.version)
+		if r := m.call(t.Context(), t, `[{"type":"screenshot"}]`); r.IsError {
+			t.Fatal(r.Content[0].Text)
+		}
+		m.posted(t)
+		r := m.call(t.Context(), t, `[{"type":"scroll","x":100,"y":100,"scroll_x":30,"scroll_y":60}]`)
+		if log := m.posted(t); r.IsError || len(log) != 2 || !strings.HasPrefix(log[1], c.wheel) {
+			t.Errorf("macOS %s: %q\n%s", c.version, log, r.Content[0].Text)
+		}
+	}
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"drawbridge/bridge/computer"
+	"drawbridge/bridge/measured"
 	"drawbridge/capture"
 	"drawbridge/input"
 	"drawbridge/input/simulated"
@@ -147,21 +149,22 @@ func sign(v float64) float64 {
 // near allows for whole pixels on a display that has no halves.
 func near(a, b input.Point) bool { return math.Hypot(a.X-b.X, a.Y-b.Y) <= 2 }
 
-// testInput makes every gesture and reads it back. It sends nothing that could
-// go to another window.
-func testInput(ctx context.Context, o Options, displays []capture.Display) (checks []Check) {
+// testInput makes every gesture and reads it back, and measures what the platform
+// does not say. It sends nothing that could go to another window.
+func testInput(ctx context.Context, o Options, displays []capture.Display) (checks []Check, found *measured.Facts) {
 	driver := o.Desk.Input
 	hand := o.Hand
 	if hand == nil {
 		hand = input.NewHand(driver, input.HandOptions{})
 	}
+	plain := hand
 	if o.InvertScroll {
 		hand = inverted{hand}
 	}
 	start, err := driver.Pointer(ctx)
 	if err != nil {
 		err = fmt.Errorf("the pointer's place cannot be read: %w", err)
-		return append(checks, failAll(true, err, hintPointer)...)
+		return append(checks, failAll(true, err, hintPointer)...), nil
 	}
 	defer func() {
 		// Put back also after a cancel; a failure shows in the pointer check.
@@ -180,17 +183,68 @@ func testInput(ctx context.Context, o Options, displays []capture.Display) (chec
 	}
 	window, err := open(ctx)
 	if err != nil {
-		return append(checks, failAll(false, err, hintWindow)...)
+		return append(checks, failAll(false, err, hintWindow)...), nil
 	}
 	defer window.Close()
+	if o.Desk.System != "" {
+		found = &measured.Facts{System: o.Desk.System, When: time.Now(), Typing: true}
+		if pointer.OK {
+			checks = append(checks, measureWheel(ctx, plain, driver, window, found), measureWatch(ctx, o.Desk.Person, found))
+		}
+	}
 	for _, g := range gestures {
 		if g.at != nil && !pointer.OK {
 			checks = append(checks, Check{Name: g.name, Detail: "not tried, since the pointer does not go where it is sent", Next: hintFirst})
 			continue
 		}
-		checks = append(checks, g.check(ctx, hand, driver, window))
+		c := g.check(ctx, hand, driver, window)
+		if found != nil && strings.HasPrefix(g.name, "type_") {
+			found.Typing = found.Typing && c.OK
+		}
+		checks = append(checks, c)
 	}
-	return checks
+	return checks, found
+}
+
+// measureWheel finds out which way the wheel turns, and has it turn the right way
+// from now on.
+func measureWheel(ctx context.Context, hand Gestures, driver input.Driver, w Window, found *measured.Facts) Check {
+	c := Check{Name: "wheel", OK: true, Detail: "it turns as documented"}
+	wheel, ok := driver.(input.Wheeler)
+	if !ok {
+		return c
+	}
+	wheel.ReverseWheel(false)
+	down := scrolls("scroll_down", 0, 1)
+	if down.check(ctx, hand, driver, w).OK {
+		return c
+	}
+	wheel.ReverseWheel(true)
+	if down.check(ctx, hand, driver, w).OK {
+		found.WheelReversed = true
+		c.Detail = "it turns the other way than documented, which is kept in mind"
+		return c
+	}
+	wheel.ReverseWheel(false)
+	return Check{Name: "wheel", Detail: "it scrolls nothing, whichever way it is turned", Next: hintScroll}
+}
+
+// measureWatch finds out how the person can be seen.
+func measureWatch(ctx context.Context, w input.Watcher, found *measured.Facts) Check {
+	c := Check{Name: "person", Next: "switch Input Monitoring on for Drawbridge as said under permissions; until then batches are refused"}
+	prover, ok := w.(input.Prover)
+	if !ok {
+		c.Detail = "nobody watches them, so batches do not stop when they use mouse and keyboard"
+		return c
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	if err := prover.Prove(ctx); err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	found.Watch = prover.How()
+	return Check{Name: c.Name, OK: true, Detail: "mouse and keyboard of the person are seen " + found.Watch}
 }
 
 // inverted is a hand whose wheel turns the other way.
@@ -296,5 +350,5 @@ func openFor(ctx context.Context, d *computer.Desk) (Window, error) {
 	if s, ok := d.Source.(*simulated.Desktop); ok {
 		return openSimulated(s, d.Input), nil
 	}
-	return openNative(ctx, d.Display)
+	return openNative(ctx, d)
 }

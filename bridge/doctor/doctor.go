@@ -17,6 +17,7 @@ import (
 
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/grant"
+	"drawbridge/bridge/measured"
 	"drawbridge/capture"
 	"drawbridge/input"
 )
@@ -61,7 +62,8 @@ type Report struct {
 	Displays    []computer.DisplayShape `json:"displays"`
 	Permissions []Permission            `json:"permissions"`
 	Capture     Capture                 `json:"capture"`
-	Checks      []Check                 `json:"checks"` // empty without TestInput
+	Checks      []Check                 `json:"checks"`             // empty without TestInput
+	Measured    *measured.Facts         `json:"measured,omitempty"` // with TestInput, where the platform does not say it
 	Warnings    []string                `json:"warnings"`
 	OK          bool                    `json:"ok"` // all that was asked works
 }
@@ -125,7 +127,7 @@ func Run(ctx context.Context, o Options) Report {
 		r.capture(ctx, d.Source, displays[0])
 	}
 	if o.TestInput {
-		r.Checks = testInput(ctx, o, displays)
+		r.Checks, r.Measured = testInput(ctx, o, displays)
 	}
 	r.OK = r.Capture.OK
 	for _, p := range r.Permissions {

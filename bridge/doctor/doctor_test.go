@@ -164,8 +164,12 @@ func failed(t *testing.T, r Report) (names []string) {
 			names = append(names, c.Name)
 		}
 	}
-	if !slices.Equal(all, allChecks) {
-		t.Errorf("checks %q, want %q", all, allChecks)
+	want := allChecks
+	if r.Measured != nil { // what only this machine can tell
+		want = slices.Insert(slices.Clone(want), 1, "wheel", "person")
+	}
+	if !slices.Equal(all, want) {
+		t.Errorf("checks %q, want %q", all, want)
 	}
 	return names
 }

@@ -85,7 +85,8 @@ type lastClick struct {
 // paste is a transfer from the clipboard in parts.
 type paste struct{ data []byte }
 
-func openNative(ctx context.Context, display string) (Window, error) {
+// openX11Window opens the window on an X display.
+func openX11Window(ctx context.Context, display string) (Window, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	w := &x11Window{grace: graceTime, events: newEventQueue(), done: make(chan struct{}), changed: make(chan struct{})}

@@ -82,7 +82,7 @@ func tool(t *testing.T, env []string, stdin string, name string, args ...string)
 // openX11 opens a window that waits for what is missed as long as it takes.
 func openX11(t *testing.T, display string) *x11Window {
 	t.Helper()
-	win, err := openNative(t.Context(), display)
+	win, err := openX11Window(t.Context(), display)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestX11WindowAnswersPingsInOrder(t *testing.T) {
 
 func TestX11WindowOutlivesNoServer(t *testing.T) {
 	v := startVirtual(t)
-	w, err := openNative(t.Context(), v.Display())
+	w, err := openX11Window(t.Context(), v.Display())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestX11WindowOutlivesNoServer(t *testing.T) {
 	if err := w.Close(); err == nil {
 		t.Error("Close reports no error without a server")
 	}
-	if w, err := openNative(context.Background(), v.Display()); err == nil {
+	if w, err := openX11Window(context.Background(), v.Display()); err == nil {
 		t.Error("a window opens without a server")
 		w.Close()
 	}
@@ -347,7 +347,7 @@ func TestX11WindowOutlivesNoServer(t *testing.T) {
 // TestX11WindowWithoutAWindowManager: nobody gives the window the keyboard, so
 // it takes it.
 func TestX11WindowWithoutAWindowManager(t *testing.T) {
-	win, err := openNative(t.Context(), startServer(t))
+	win, err := openX11Window(t.Context(), startServer(t))
 	if err != nil {
 		t.Fatal(err)
 	}

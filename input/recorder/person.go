@@ -83,6 +83,14 @@ func (p *Prover) Prove(context.Context) error {
 	return p.Proof
 }
 
+// How implements input.Prover.
+func (p *Prover) How() string {
+	if p.Proven == 0 || p.Proof != nil {
+		return ""
+	}
+	return "by looking at them"
+}
+
 // Person implements input.Watcher.
 func (p *Prover) Person() (input.Person, <-chan struct{}) {
 	if p.Look != nil {

@@ -37,6 +37,9 @@ func TestProver(t *testing.T) {
 	if err := p.Prove(t.Context()); err == nil || p.Proven != 1 {
 		t.Errorf("%v, asked %d times", err, p.Proven)
 	}
+	if p.How() != "" {
+		t.Error("seen " + p.How())
+	}
 	p.Act("pressed a key")
 	if is, _ := input.Watcher(&p).Person(); is.Acts != 1 || looked != 1 {
 		t.Errorf("%+v, looked %d times", is, looked)

@@ -4,6 +4,7 @@ package cocoa
 
 import (
 	"image"
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego/objc"
@@ -105,9 +106,20 @@ func Field(in objc.ID, hint string, frame quartz.CGRect, sticks uint) objc.ID {
 // Written is what stands in a field.
 func Written(field objc.ID) string { return Text(field.Send(Sel("stringValue"))) }
 
+// buttonClass is a button that takes the first click into a window that does not
+// have the keyboard, as a panel of ours never has.
+var buttonClass = sync.OnceValue(func() string {
+	const name = "DrawbridgeButton"
+	define(name, "NSButton", objc.MethodDef{
+		Cmd: Sel("acceptsFirstMouse:"),
+		Fn:  func(objc.ID, objc.SEL, objc.ID) bool { return true },
+	})
+	return name
+})
+
 // Button puts a button into a view.
 func Button(in objc.ID, title string, frame quartz.CGRect, sticks uint, pressed func()) objc.ID {
-	b := view("NSButton", in, frame, sticks)
+	b := view(buttonClass(), in, frame, sticks)
 	b.Send(Sel("setButtonType:"), NSButtonTypeMomentaryPushIn)
 	b.Send(Sel("setBezelStyle:"), NSBezelStyleRounded)
 	b.Send(Sel("setFont:"), Plain.id())

@@ -36,6 +36,8 @@ var (
 	dispatchAsyncF func(queue, context, work uintptr)
 	mainQueue      uintptr // the address of libdispatch's main queue
 
+	sysctlByName func(name string, old *byte, size *uint, value *byte, length uint) int32
+
 	procName func(pid int32, buf *byte, size uint32) int32
 )
 
@@ -71,6 +73,7 @@ var Load = sync.OnceValue(func() error {
 	sys := OpenSystem()
 	sys.Func(&dispatchAsyncF, "dispatch_async_f")
 	sys.Address(&mainQueue, "_dispatch_main_q")
+	sys.Func(&sysctlByName, "sysctlbyname")
 	sys.Func(&procName, "proc_name")
 	return errors.Join(cf.Err(), cg.Err(), sys.Err())
 })

@@ -29,11 +29,16 @@ func String(r Ref) string {
 	if r == 0 {
 		return ""
 	}
-	var buf [1024]byte
+	return longString(r, 1024)
+}
+
+// longString reads a string of less than size bytes.
+func longString(r Ref, size int) string {
+	buf := make([]byte, size)
 	if !cfStringGetCString(r, &buf[0], len(buf), kCFStringEncodingUTF8) {
 		return ""
 	}
-	s, _, _ := bytes.Cut(buf[:], []byte{0})
+	s, _, _ := bytes.Cut(buf, []byte{0})
 	return string(s)
 }
 
@@ -61,4 +66,24 @@ func ProcessName(pid int) string {
 		return fmt.Sprintf("process %d", pid)
 	}
 	return fmt.Sprintf("%s (process %d)", buf[:n], pid)
+}
+
+// SystemVersion is the version of macOS with its build, such as "15.1 (24B83)";
+// empty where it does not tell.
+func SystemVersion() string {
+	version, build := sysctl("kern.osproductversion"), sysctl("kern.osversion")
+	if version == "" {
+		return ""
+	}
+	return version + " (" + build + ")"
+}
+
+func sysctl(name string) string {
+	var buf [64]byte
+	size := uint(len(buf))
+	if sysctlByName(name, &buf[0], &size, nil, 0) != 0 {
+		return ""
+	}
+	s, _, _ := bytes.Cut(buf[:], []byte{0})
+	return string(s)
 }

@@ -70,6 +70,9 @@ func TestQuartzOnMain(t *testing.T) {
 	if err := OnMain(t.Context(), func() {}); !errors.Is(err, ErrNoLoop) {
 		t.Errorf("without a loop: %v", err)
 	}
+	if err := TakeOver(func() {}, func() {}); !errors.Is(err, ErrNoLoop) {
+		t.Errorf("taken over without a loop: %v", err)
+	}
 }
 
 func TestQuartzStrings(t *testing.T) {

@@ -328,6 +328,28 @@ func TestModelsAlone(t *testing.T) {
 	}
 }
 
+// TestModelsUnderWay: a request that is under way ends when models are denied, and
+// what the host makes of that reaches no model.
+func TestModelsUnderWay(t *testing.T) {
+	for name := range programs {
+		t.Run(name, func(t *testing.T) {
+			m := startModels(t, name, hostllm.Allow)
+			m.attach()
+			m.model.Hold("/v1/")
+			before := len(m.out.String())
+			m.say(`{"id":"p","type":"prompt","message":"hello"}`)
+			m.eventually("the request", func() bool { return len(m.model.Requests()) == 1 })
+			m.deny()
+			m.eventually("the end of the request", func() bool { return m.model.Cut() == 1 })
+			m.turn(before)
+			if n := len(m.model.Requests()); n != 1 {
+				t.Errorf("%d requests reached the model, want the one before", n)
+			}
+			t.Logf("after that: %+v", m.report().Counts)
+		})
+	}
+}
+
 // TestModelsHidden: where the extension does not find the host's providers it says
 // so, and the layer below refuses.
 func TestModelsHidden(t *testing.T) {

@@ -32,6 +32,8 @@ type Model struct {
 	connections int
 	requests    []Request
 	broken      []string
+	held        string // below this path; empty: none
+	cut         int
 }
 
 // Request is one that arrived.
@@ -68,6 +70,21 @@ func (m *Model) Break(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.broken = append(m.broken, path)
+}
+
+// Hold has every answer below a path that streams stop after its first event, as
+// HoldHeader does.
+func (m *Model) Hold(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = path
+}
+
+// Cut is how many answers were stopped so, and then ended by the client.
+func (m *Model) Cut() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cut
 }
 
 // Connections is how many connections were made to it.
@@ -185,12 +202,21 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request, stream bool, a ap
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			return
 		}
-		if r.Header.Get(HoldHeader) != "" {
+		if m.holds(r) {
 			select {
 			case <-r.Context().Done():
+				m.mu.Lock()
+				m.cut++
+				m.mu.Unlock()
 			case <-m.end:
 			}
 			return
 		}
 	}
+}
+
+func (m *Model) holds(r *http.Request) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return r.Header.Get(HoldHeader) != "" || m.held != "" && strings.HasPrefix(r.URL.Path, m.held)
 }

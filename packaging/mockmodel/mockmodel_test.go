@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestModel(t *testing.T) {
@@ -78,5 +79,27 @@ func TestBreak(t *testing.T) {
 	}
 	if n := len(m.Requests()); n != 2 {
 		t.Errorf("%d requests are counted, want both", n)
+	}
+}
+
+func TestHoldPath(t *testing.T) {
+	m := Start()
+	t.Cleanup(m.Close)
+	m.Hold("/held/")
+	res, err := http.Post(m.URL+"/held/v1/messages", "application/json", strings.NewReader(`{"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil || line != "event: message_start\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if n := m.Cut(); n != 0 {
+		t.Errorf("%d are cut before anybody did", n)
+	}
+	res.Body.Close()
+	for end := time.Now().Add(30 * time.Second); m.Cut() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d are cut, want one", m.Cut())
+		}
 	}
 }

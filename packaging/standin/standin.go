@@ -48,7 +48,7 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 	d := &Desk{x: display, log: log}
 	for _, s := range [][2]string{
 		{"xauthority", xauthority}, {"x", display}, {"displays", displays}, {"log", log},
-		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"preflight", "1"}, {"listen", "1"}, {"tap", "ok"}, {"counters", "ok"}, {"counted", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
+		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"preflight", "1"}, {"listen", "1"}, {"tap", "ok"}, {"ax", "ok"}, {"macos", "15.1"}, {"reversed", "0"}, {"counters", "ok"}, {"counted", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
 		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"bundle", "0"}, {"notices", "1"}, {"sck", "ok"}, {"keylock", "0"},
 	} {
 		if err := d.Set(s[0], s[1]); err != nil {
@@ -70,6 +70,10 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 //	counters   none: no event is counted; counted 0: only the hardware's are
 //	person     wheel: the person turns a wheel, which the X display's mouse has none
 //	           of; momentum: what was scrolled rolls on by itself
+//	macos      the version of macOS
+//	reversed   1: a positive wheel is down, and right
+//	ax         hang: who does not answer Accessibility costs two seconds, whatever
+//	           patience was set
 //	graphic    0: there is no login session; console 0: it is not on the screen
 //	locked, asleep          1: the session is locked, the display sleeps
 //	secure     the process that reads the keyboard securely, 0 for none

@@ -11,6 +11,8 @@ missing=""
 command -v gcc >/dev/null 2>&1 || missing="$missing gcc"
 [ -e /usr/include/X11/extensions/XTest.h ] || missing="$missing libxtst-dev"
 command -v gnustep-config >/dev/null 2>&1 || missing="$missing libgnustep-base-dev"
+[ -e /usr/include/GNUstep/AppKit/AppKit.h ] || missing="$missing libgnustep-gui-dev"
+[ -d /usr/lib/GNUstep/Bundles/libgnustep-cairo-029.bundle ] || missing="$missing gnustep-back0.29-cairo"
 echo '@interface A @end' | gcc -x objective-c -fsyntax-only - 2>/dev/null || missing="$missing gobjc"
 if [ -n "$missing" ]; then
 	echo "standin: the macOS sources are not run, these packages are missing:$missing"
@@ -21,14 +23,14 @@ packaging/standin/build.sh "$out"
 DRAWBRIDGE_STANDIN=$(cd "$out" && pwd)
 export DRAWBRIDGE_STANDIN
 tags="-tags standin -modfile $out/go.mod"
-packages="./input ./capture ./bridge/desk ./bridge/seal ./internal/quartz ./packaging/standin ./app"
+packages="./input ./capture ./bridge/desk ./bridge/seal ./internal/quartz ./packaging/standin ./ui ./app"
 # shellcheck disable=SC2086
 "$go" vet $tags $packages
 # shellcheck disable=SC2086
-"$go" test $tags -race -count=1 -timeout 10m -run 'Quartz|ReadLayout|Faults|Translate|Settings' -coverprofile "$out/cover" \
-	-coverpkg=drawbridge/input,drawbridge/capture,drawbridge/internal/quartz,drawbridge/internal/cocoa,drawbridge/bridge/desk,drawbridge/bridge/seal $packages
+"$go" test $tags -race -count=1 -timeout 10m -run 'Quartz|Cocoa|ReadLayout|Faults|Translate|Settings' -coverprofile "$out/cover" \
+	-coverpkg=drawbridge/input,drawbridge/capture,drawbridge/internal/quartz,drawbridge/internal/cocoa,drawbridge/bridge/desk,drawbridge/bridge/seal,drawbridge/ui $packages
 # A library that ends the process with 0 leaves no profile, and none is not enough.
-awk '/(quartz|applescript)_[a-z]*\.go:|internal\/(quartz|cocoa)\// {
+awk '/(quartz|cocoa|applescript)_[a-z]*\.go:|internal\/(quartz|cocoa)\// {
 	key = $1; n[key] = $2; if ($3 > 0) hit[key] = 1
 } END {
 	for (k in n) { all += n[k]; if (hit[k]) done += n[k] }

@@ -21,12 +21,13 @@ import (
 	"strings"
 	"time"
 
+	"drawbridge/input"
 	"drawbridge/packaging/agent"
 )
 
 func main() {
 	if what, dir, ok := strings.Cut(os.Getenv(childEnv), " "); ok {
-		fmt.Fprintln(os.Stderr, "torture:", doom(what, dir))
+		onFirstThread(func() { fmt.Fprintln(os.Stderr, "torture:", doom(what, dir)) })
 		os.Exit(1)
 	}
 	n := flag.Int("n", 1000, "how many hand-backs")
@@ -35,7 +36,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := torture(ctx, *n, *seed, *minute); err != nil {
+	var err error
+	onFirstThread(func() { err = torture(ctx, *n, *seed, *minute) })
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
 		os.Exit(1)
 	}
@@ -63,15 +66,18 @@ func torture(ctx context.Context, n int, seed uint64, clients time.Duration) (er
 	}
 	few := max(n/10, 1)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	chords, err := r.panics(ctx, few, rnd)
-	if err != nil {
-		return fmt.Errorf("the panic chord, after %d: %w", len(chords), err)
+	if _, ok := r.desk.Input.(input.Grabber); ok {
+		chords, err := r.panics(ctx, few, rnd)
+		if err != nil {
+			return fmt.Errorf("the panic chord, after %d: %w", len(chords), err)
+		}
+		trials = append(trials, chords...)
 	}
 	commands, err := stops(ctx, bin, filepath.Join(dir, "agent"), few, rnd)
 	if err != nil {
 		return fmt.Errorf("drawbridge stop, after %d: %w", len(commands), err)
 	}
-	trials = append(append(trials, chords...), commands...)
+	trials = append(trials, commands...)
 	fmt.Println("from the person's first event to the last one injected:")
 	fmt.Print(table(trials))
 	for _, what := range slices.Sorted(maps.Keys(doomed)) {

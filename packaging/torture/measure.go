@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drawbridge/bridge/desk"
 	"drawbridge/input"
 	"drawbridge/internal/x11/program"
 )
@@ -187,7 +186,7 @@ func (r *rig) program(ctx context.Context, kind, title string, at program.Place)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return nil, err
 		}
-		env := append(os.Environ(), "DISPLAY="+r.desk.Display, "XAUTHORITY="+filepath.Join(r.dir, desk.VirtualDir, "Xauthority"))
+		env := append(os.Environ(), r.env...)
 		var err error
 		if r.session, r.endSession, err = program.Session(dir, env); err != nil {
 			return nil, err

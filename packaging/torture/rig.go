@@ -18,7 +18,6 @@ import (
 
 	"drawbridge/bridge"
 	"drawbridge/bridge/computer"
-	"drawbridge/bridge/desk"
 	"drawbridge/bridge/gate"
 	"drawbridge/internal/x11"
 	"drawbridge/internal/x11/person"
@@ -27,8 +26,7 @@ import (
 // rig is the real computer tool on a virtual desktop, a person in front of it, and
 // a record of what every device did.
 type rig struct {
-	dir    string // of the desktop's files
-	desk   *computer.Desk
+	*ground
 	tool   *computer.Tool
 	person *person.Person
 	conn   *x11.Conn
@@ -36,6 +34,7 @@ type rig struct {
 	window *window
 	order  *arrivals
 
+	dir        string   // of its files
 	session    []string // the environment of the desktop's programs; nil before the first
 	endSession func()
 
@@ -43,18 +42,29 @@ type rig struct {
 	keys []byte     // that the window was told were pressed
 }
 
+// ground is the desktop.
+type ground struct {
+	desk    *computer.Desk
+	display string   // the X display that it is on
+	env     []string // by which programs come onto it
+	close   func() error
+}
+
+const width, height = 800, 600
+
 // newRig makes a desktop with a window that takes clicks and keys and does nothing
 // with them. dir is for its files.
 func newRig(ctx context.Context, dir string) (_ *rig, err error) {
-	r := &rig{dir: dir}
+	g, err := openGround(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{ground: g, dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())
 		}
 	}()
-	if r.desk, err = desk.Open(ctx, desk.Options{Backend: desk.Virtual, StateDir: dir, Width: 800, Height: 600, Log: zerolog.Nop()}); err != nil {
-		return r, err
-	}
 	if r.desk.Unwatched != nil {
 		return r, r.desk.Unwatched
 	}
@@ -63,16 +73,16 @@ func newRig(ctx context.Context, dir string) (_ *rig, err error) {
 		Desk: r.desk, Config: r.config(), Lease: r.order,
 		HandBack: func() computer.HandBack { return computer.HandBack{} }, Log: zerolog.Nop(),
 	})
-	if r.conn, err = x11.Dial(ctx, r.desk.Display, nil); err != nil {
+	if r.conn, err = x11.Dial(ctx, r.display, nil); err != nil {
 		return r, err
 	}
-	if r.person, err = person.Open(ctx, r.desk.Display); err != nil {
+	if r.person, err = person.Open(ctx, r.display); err != nil {
 		return r, err
 	}
-	if r.log, err = openDeviceLog(ctx, r.desk.Display); err != nil {
+	if r.log, err = openDeviceLog(ctx, r.display); err != nil {
 		return r, err
 	}
-	r.window, err = openWindow(ctx, r.desk.Display, "Ground", xproto.Rectangle{Width: 800, Height: 600}, r.hear)
+	r.window, err = openWindow(ctx, r.display, "Ground", xproto.Rectangle{Width: width, Height: height}, r.hear)
 	return r, err
 }
 
@@ -123,10 +133,7 @@ func (r *rig) close() error {
 	if r.tool != nil {
 		r.tool.Close()
 	}
-	if r.desk != nil {
-		return r.desk.Close()
-	}
-	return nil
+	return r.ground.close()
 }
 
 // call runs actions, a JSON array, for a client.

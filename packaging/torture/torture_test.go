@@ -38,7 +38,7 @@ const limit = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	if what, dir, ok := strings.Cut(os.Getenv(childEnv), " "); ok {
-		fmt.Fprintln(os.Stderr, doom(what, dir))
+		onFirstThread(func() { fmt.Fprintln(os.Stderr, doom(what, dir)) })
 		os.Exit(1)
 	}
 	dir, err := os.MkdirTemp("", "drawbridge-torture-")
@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	build = sync.OnceValues(func() (string, error) { return agent.Build(context.Background(), dir) })
-	code := m.Run()
+	code := 0
+	onFirstThread(func() { code = m.Run() })
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -91,13 +92,15 @@ func TestHandBacks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("after %d: %v", len(trials), err)
 	}
-	chords, err := r.panics(t.Context(), 5, rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)))
-	if err != nil || len(chords) != 5 {
-		t.Errorf("%d panic chords: %v", len(chords), err)
+	var chords []trial
+	if _, ok := r.desk.Input.(input.Grabber); ok {
+		if chords, err = r.panics(t.Context(), 5, rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))); err != nil || len(chords) != 5 {
+			t.Errorf("%d panic chords: %v", len(chords), err)
+		}
 	}
 	for _, tr := range trials {
 		// Beyond what was in the server's hands already, not one whole gesture.
-		if tr.batch != "type" && tr.after > 20 {
+		if tr.batch != "type" && tr.after > oneEvent {
 			t.Errorf("%s: %d events came after the person's", tr.batch, tr.after)
 		}
 	}
@@ -118,8 +121,7 @@ func TestHandBacksInAnEditor(t *testing.T) {
 	r.window.close()
 	dir := t.TempDir()
 	editor := exec.Command("mousepad", "--disable-server")
-	editor.Env = append(os.Environ(), "DISPLAY="+r.desk.Display, "XAUTHORITY="+filepath.Join(r.dir, desk.VirtualDir, "Xauthority"),
-		"GSETTINGS_BACKEND=memory", "NO_AT_BRIDGE=1", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CACHE_HOME="+dir,
+	editor.Env = append(append(os.Environ(), r.env...), "GSETTINGS_BACKEND=memory", "NO_AT_BRIDGE=1", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CACHE_HOME="+dir,
 		"DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent")
 	if err := editor.Start(); err != nil {
 		t.Fatal(err)
@@ -158,7 +160,7 @@ func (r *rig) fixture(t *testing.T, name string, place int, react func(*window, 
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	at := xproto.Rectangle{X: int16(250 * place), Y: 300, Width: 200, Height: 150}
-	w, err := openWindow(ctx, r.desk.Display, name, at, react)
+	w, err := openWindow(ctx, r.display, name, at, react)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@
 #include "standin.h"
 #include <stdlib.h>
 
+extern char **environ;
+void GSInitializeProcess(int argc, char **argv, char **environment);
 int standin_queue_fd(void);
 void standin_drain(void);
 
@@ -38,6 +40,10 @@ static void watch(int fd, void (*readable)(void)) {
 	standin_loop_watch = watch;
 }
 + (void)load {
+	/* GNUstep would take our arguments for files to open, and ask what to do about
+	 * those that are none. */
+	char *arguments[] = {"drawbridge", NULL};
+	GSInitializeProcess(1, arguments, environ);
 	NSAutoreleasePool *pool = [NSAutoreleasePool new];
 	/* The X display is that of the desktop. */
 	pthread_mutex_lock(&standin_lock);
@@ -45,11 +51,16 @@ static void watch(int fd, void (*readable)(void)) {
 	pthread_mutex_unlock(&standin_lock);
 	/* The icon that GNUstep gives each application would lie about. */
 	[[NSUserDefaults standardUserDefaults] registerDefaults:[NSDictionary dictionaryWithObjectsAndKeys:
-		@"YES", @"GSSuppressAppIcon", @"NO", @"GSX11HandlesWindowDecorations", @"NSMacintoshInterfaceStyle", @"NSScrollViewInterfaceStyle",
+		@"YES", @"GSSuppressAppIcon", @"NO", @"GSX11HandlesWindowDecorations", @"500", @"GSDoubleClickTime", @"NSMacintoshInterfaceStyle", @"NSScrollViewInterfaceStyle",
 		@"NSMacintoshInterfaceStyle", @"NSMenuInterfaceStyle", nil]];
 	[[NSNotificationCenter defaultCenter] addObserver:self selector:@selector(launch:) name:NSApplicationWillFinishLaunchingNotification object:nil];
 	[pool drain];
 }
+@end
+
+/* NSEvent.h: in seconds; GNUstep counts clicks by it, and does not tell it. */
+@implementation NSEvent (Standin)
++ (NSTimeInterval)doubleClickInterval { return [[NSUserDefaults standardUserDefaults] integerForKey:@"GSDoubleClickTime"] / 1000.0; }
 @end
 
 @implementation NSApplication (Standin)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
-struct settings standin = {.trusted = true, .post = true, .screen = true, .preflight = true, .listen = true, .tap = "ok", .counters = "ok", .graphic = true, .console = true,
+struct settings standin = {.trusted = true, .post = true, .screen = true, .preflight = true, .listen = true, .tap = "ok", .ax = "ok", .macos = "15.1", .counters = "ok", .graphic = true, .console = true,
 	.source = "com.apple.keylayout.US", .notices = true, .sck = "ok"};
 static FILE *logfile;
 static Display *x;
@@ -84,6 +84,9 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "screen")) standin.screen = on;
 	else if (!strcmp(name, "preflight")) standin.preflight = on;
 	else if (!strcmp(name, "listen")) standin.listen = on;
+	else if (!strcmp(name, "ax") && strlen(value) < sizeof standin.ax) strcpy(standin.ax, value);
+	else if (!strcmp(name, "macos") && strlen(value) < sizeof standin.macos) strcpy(standin.macos, value);
+	else if (!strcmp(name, "reversed")) standin.reversed = on;
 	else if (!strcmp(name, "counted")) standin.counted = on;
 	else if (!strcmp(name, "counters") && strlen(value) < sizeof standin.counters) strcpy(standin.counters, value);
 	else if (!strcmp(name, "tap") && (!strcmp(value, "timeout") || !strcmp(value, "user"))) standin_tap_off(*value == 't' ? 0xfffffffe : 0xffffffff);
@@ -111,7 +114,7 @@ API int standin_set(const char *name, const char *value) {
 
 /* A whole program takes its settings from STANDIN_name in the environment. */
 __attribute__((constructor)) static void from_environment(void) {
-	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "bundle", "notices", "sck", "keychain", "keylock"};
+	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "ax", "macos", "reversed", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "bundle", "notices", "sck", "keychain", "keylock"};
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		char key[64];
 		snprintf(key, sizeof key, "STANDIN_%s", names[i]);

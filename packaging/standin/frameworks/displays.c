@@ -110,7 +110,7 @@ static void window(void *list, Window w) {
 			if (rx >= e->px && ry >= e->py && rx < e->px + e->w * e->scale && ry < e->py + e->h * e->scale) d = e;
 		}
 		if (a.map_state == IsViewable && d)
-			standin_window(list, hint.res_class, standin.screen ? title : NULL, a.override_redirect ? 101 : 0,
+			standin_window(list, hint.res_class, standin_pid(w), standin.screen ? title : NULL, a.override_redirect ? 101 : 0,
 				d->x + (rx - d->px) / d->scale, d->y + (ry - d->py) / d->scale, a.width / d->scale, a.height / d->scale);
 		if (title) XFree(title);
 		XFree(hint.res_name), XFree(hint.res_class);

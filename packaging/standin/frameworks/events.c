@@ -11,7 +11,9 @@
  *   - a modifier is seen only as a change of flags (ghostty-org/ghostty#12883);
  *   - a string is cut after 20 UTF-16 units (enigo-rs/enigo#68) and entered on
  *     the press and on the release (stablyai/orca#17998);
- *   - a positive wheel is up, and left (feschber/lan-mouse#481);
+ *   - a positive wheel is up, and left (feschber/lan-mouse#481); with the setting
+ *     reversed the other way round, as others have measured it (dsh-plugin-computer-use
+ *     on macOS 26);
  *   - while somebody reads the keyboard securely no key arrives
  *     (bitwarden/clients#21964).
  */
@@ -296,7 +298,8 @@ static void deliver(struct event *e) {
 		break;
 	case WHEEL:
 		for (int axis = 0; axis < 2; axis++) {
-			int clicks = (abs(e->wheel[axis]) + 39) / 40, b = axis == 0 ? (e->wheel[0] > 0 ? 4 : 5) : (e->wheel[1] > 0 ? 6 : 7);
+			bool up = (e->wheel[axis] > 0) != standin.reversed;
+			int clicks = (abs(e->wheel[axis]) + 39) / 40, b = axis == 0 ? (up ? 4 : 5) : (up ? 6 : 7);
 			while (clicks-- > 0) XTestFakeButtonEvent(x, b, True, 0), XTestFakeButtonEvent(x, b, False, 0);
 		}
 		break;

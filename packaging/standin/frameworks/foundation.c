@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct string { struct object o; char *s; };
-struct number { struct object o; int64_t n; };
+struct number { struct object o; int64_t n; double f; };
 struct dictionary { struct object o; int n; const void *keys[8], *values[8]; };
 struct array { struct object o; long n; const void *values[64]; };
 struct rect { struct object o; double r[4]; };
@@ -75,13 +75,29 @@ API unsigned char CFEqual(const void *a, const void *b) {
 }
 static void *number(int kind, int64_t n) {
 	struct number *o = standin_new(kind, sizeof *o);
-	o->n = n;
+	o->n = n, o->f = n;
 	return o;
 }
 API const void *kCFBooleanTrue;
 __attribute__((constructor)) static void booleans(void) { kCFBooleanTrue = number(KIND_BOOLEAN, 1); }
+void *standin_double(double n) {
+	struct number *o = standin_new(KIND_NUMBER, sizeof *o);
+	o->n = n, o->f = n;
+	return o;
+}
+API unsigned long CFStringGetTypeID(void) { return KIND_STRING; }
+/* In UTF-16 units. */
+API long CFStringGetLength(const void *s) {
+	long n = 0;
+	for (const unsigned char *c = (const unsigned char *)standin_chars(s); *c; c++) n += (*c & 0xc0) != 0x80 ? 1 + (*c >= 0xf0) : 0;
+	return n;
+}
 API unsigned char CFBooleanGetValue(const void *b) { return ((const struct number *)b)->n != 0; }
 API unsigned char CFNumberGetValue(const void *n, long type, void *value) {
+	if (type == 13) { /* kCFNumberDoubleType */
+		*(double *)value = ((const struct number *)n)->f;
+		return 1;
+	}
 	if (type != 4) return 0; /* kCFNumberSInt64Type */
 	*(int64_t *)value = ((const struct number *)n)->n;
 	return 1;
@@ -115,19 +131,21 @@ API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const s
 
 /* CGWindow.h: from front to back; the name is missing without the grant for
  * screen recording. CGGeometry.h: a dictionary that stands for a rectangle. */
-API const void *kCGWindowOwnerName, *kCGWindowName, *kCGWindowLayer, *kCGWindowBounds;
+API const void *kCGWindowOwnerName, *kCGWindowOwnerPID, *kCGWindowName, *kCGWindowLayer, *kCGWindowBounds;
 __attribute__((constructor)) static void window_keys(void) {
 	kCGWindowOwnerName = standin_string("kCGWindowOwnerName"), kCGWindowName = standin_string("kCGWindowName");
+	kCGWindowOwnerPID = standin_string("kCGWindowOwnerPID");
 	kCGWindowLayer = standin_string("kCGWindowLayer"), kCGWindowBounds = standin_string("kCGWindowBounds");
 }
 void *standin_windows(void) { return standin_new(KIND_ARRAY, sizeof(struct array)); }
-void standin_window(void *list, const char *owner, const char *name, int layer, double x, double y, double w, double h) {
+void standin_window(void *list, const char *owner, int pid, const char *name, int layer, double x, double y, double w, double h) {
 	struct array *a = list;
 	if (a->n == 64) return;
 	struct dictionary *d = standin_new(KIND_DICTIONARY, sizeof *d);
 	struct rect *r = standin_new(KIND_OTHER, sizeof *r);
 	memcpy(r->r, (double[]){x, y, w, h}, sizeof r->r);
 	d->keys[d->n] = kCGWindowOwnerName, d->values[d->n++] = CFStringCreateWithCString(NULL, owner, 0);
+	d->keys[d->n] = kCGWindowOwnerPID, d->values[d->n++] = number(KIND_NUMBER, pid);
 	if (name) d->keys[d->n] = kCGWindowName, d->values[d->n++] = CFStringCreateWithCString(NULL, name, 0);
 	d->keys[d->n] = kCGWindowLayer, d->values[d->n++] = number(KIND_NUMBER, layer);
 	d->keys[d->n] = kCGWindowBounds, d->values[d->n++] = r;
@@ -163,6 +181,21 @@ API void *CGSessionCopyCurrentDictionary(void) {
 	if (s.locked) d->keys[d->n] = standin_string("CGSSessionScreenIsLocked"), d->values[d->n++] = number(KIND_BOOLEAN, 1);
 	if (s.secure) d->keys[d->n] = standin_string("kCGSSessionSecureInputPID"), d->values[d->n++] = number(KIND_NUMBER, s.secure);
 	return d;
+}
+
+/* sysctl(3) of macOS: the version and build are strings; -1 where there is no such
+ * name, or no room. */
+API int sysctlbyname(const char *name, void *old, size_t *size, void *value, size_t length) {
+	char text[64] = "24B83";
+	if (!strcmp(name, "kern.osproductversion")) {
+		pthread_mutex_lock(&standin_lock);
+		strcpy(text, standin.macos);
+		pthread_mutex_unlock(&standin_lock);
+	} else if (strcmp(name, "kern.osversion")) return -1;
+	if (strlen(text) >= *size) return -1;
+	strcpy(old, text);
+	*size = strlen(text) + 1;
+	return 0;
 }
 
 /* libproc.h: the name's length, or 0. */

@@ -29,6 +29,9 @@ struct settings {
 	bool locked, asleep;
 	int secure;        /* pid of who reads the keyboard securely */
 	bool deaf;         /* deaf=1: the suppression settings do not stick */
+	char ax[16];       /* ok, hang: who does not answer Accessibility costs more than was set */
+	char macos[16];    /* the version */
+	bool reversed;     /* reversed=1: a positive wheel is down, and right */
 	char source[128];  /* the input source's id */
 	bool bundle;       /* bundle=1: the program runs from an application's bundle */
 	bool notices;      /* notices=0: the person wants no notifications */
@@ -46,7 +49,7 @@ struct display *standin_display(uint32_t id);
 struct display *standin_at(double x, double y); /* the nearest one */
 
 /* foundation.c: objects with a kind and a count. */
-enum kind { KIND_STRING = 1, KIND_NUMBER, KIND_BOOLEAN, KIND_DICTIONARY, KIND_DATA, KIND_ARRAY, KIND_SOURCE, KIND_EVENT, KIND_INPUT, KIND_MODE, KIND_IMAGE, KIND_CONTEXT, KIND_OTHER, KIND_LOOP, KIND_RUNLOOP_SOURCE, KIND_TAP };
+enum kind { KIND_STRING = 1, KIND_NUMBER, KIND_BOOLEAN, KIND_DICTIONARY, KIND_DATA, KIND_ARRAY, KIND_SOURCE, KIND_EVENT, KIND_INPUT, KIND_MODE, KIND_IMAGE, KIND_CONTEXT, KIND_OTHER, KIND_LOOP, KIND_RUNLOOP_SOURCE, KIND_TAP, KIND_ELEMENT, KIND_AXVALUE };
 struct object { int kind; int refs; };
 API const void *CFRetain(const void *p);
 API void CFRelease(const void *p);
@@ -60,7 +63,9 @@ API const void *CFDataGetBytePtr(const void *data);
 API long CFDataGetLength(const void *data);
 extern API const void *kCFBooleanTrue;
 void *standin_windows(void); /* a list of windows, */
-void standin_window(void *list, const char *owner, const char *name, int layer, double x, double y, double w, double h);
+void *standin_double(double n);
+int standin_pid(Window w); /* of the program that a window belongs to */
+void standin_window(void *list, const char *owner, int pid, const char *name, int layer, double x, double y, double w, double h);
 
 /* displays.c: the picture of a display. */
 struct image { struct object o; unsigned long w, h; unsigned char *pixels; }; /* BGRX */
