@@ -15,19 +15,20 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
+	"drawbridge/bridge/grant"
 	"drawbridge/bridge/measured"
 	"drawbridge/input"
 )
 
 // doctorRequest is what the control socket's verb doctor takes.
 type doctorRequest struct {
-	TestInput bool `json:"test_input"`
+	TestInput bool   `json:"test_input"`
+	App       string `json:"app,omitempty"`
 }
 
 func (c *cli) doctorCommand() *cobra.Command {
 	var o runOptions
 	var req doctorRequest
-	var app string
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Say what works here, and what to do about what does not",
 		Long: `Say what works here, and what to do about what does not. The running agent is
@@ -35,10 +36,11 @@ asked, since it holds the permissions; with none, or with --backend, this
 command looks for itself.
 
 With --test-input every kind of gesture is made into a window of our own and
-read back from it. Exit code 0 means that all that was asked works.`,
+read back from it; with --app NAME, on macOS, some are made in that application,
+which types into the text that is open there. Exit code 0 means that all that was asked works.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if app != "" {
+			if req.App != "" && len(grant.List()) == 0 {
 				return usagef("--app exists only on macOS; without it the test uses a window of its own")
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -60,7 +62,7 @@ read back from it. Exit code 0 means that all that was asked works.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&req.TestInput, "test-input", false, "make every kind of gesture and read it back")
-	f.StringVar(&app, "app", "", "make the gestures in the application of this `name`")
+	f.StringVar(&req.App, "app", "", "click, type and scroll in the application of this `name`, and read that back")
 	f.StringVar(&o.backend, "backend", "", "look at this backend: auto, native, applescript, virtual or simulated")
 	return cmd
 }
@@ -90,7 +92,7 @@ func (c *cli) examine(ctx context.Context, o runOptions, req doctorRequest) (doc
 	if err != nil {
 		return r, err
 	}
-	r = doctor.Run(ctx, doctor.Options{Desk: d, TestInput: req.TestInput, InvertScroll: conf.Computer.InvertScroll})
+	r = doctor.Run(ctx, doctor.Options{Desk: d, TestInput: req.TestInput, App: req.App, InvertScroll: conf.Computer.InvertScroll})
 	if err := d.Close(); err != nil {
 		return r, fmt.Errorf("closing the desktop: %w", err)
 	}
@@ -105,8 +107,8 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 			return nil, fmt.Errorf("the arguments of doctor: %w", err)
 		}
 	}
-	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, InvertScroll: a.config().Computer.InvertScroll}
-	if req.TestInput {
+	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, App: req.App, InvertScroll: a.config().Computer.InvertScroll}
+	if req.TestInput || req.App != "" {
 		// The test makes gestures: it takes its turn on the desktop like a batch,
 		// and posts nothing where a batch may not.
 		release, err := a.lease.Acquire(ctx, "doctor", nil)
