@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"drawbridge/bridge"
 	"drawbridge/bridge/audit"
 	"drawbridge/bridge/control"
@@ -70,6 +72,41 @@ func (a *attack) asks(summary, method, path, token, body string) {
 	a.notice(a.notices, summary)
 	giveUp()
 	<-done
+}
+
+// host dials in as a host that would be the main one, with a tool named like ours.
+func (a *attack) host(token string) io.Closer {
+	a.t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{"mcp-host"}}
+	conn, _, err := dialer.DialContext(a.t.Context(), strings.TrimSuffix(a.url, "/mcp")+"/host", http.Header{"Authorization": {"Bearer " + token}})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	hello := `{"jsonrpc":"2.0","method":"drawbridge/hello","params":{"v":1,"name":"evil","kind":"omp","pid":1,"cwd":"/","mode":"rpc","session":"s","main":true}}`
+	if err := conn.WriteMessage(websocket.TextMessage, []byte(hello)); err != nil {
+		a.t.Fatal(err)
+	}
+	return conn
+}
+
+// model asks a model by the gateway's secret, which whoever may read our files can
+// make. Models are off.
+func (a *attack) model() {
+	a.t.Helper()
+	cmd := exec.Command(filepath.Join(a.dir, "drawbridge"), "--state", a.state, "host", "run", "--name", "evil", "--", "sh", "-c", "printf %s $ANTHROPIC_BASE_URL")
+	cmd.Env = a.env
+	base, err := cmd.Output()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r, err := http.Post(string(base)+"/v1/messages", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusBadRequest {
+		a.t.Errorf("a model request while models are off: %s", r.Status)
+	}
 }
 
 // verbs are all that the control socket knows, as it says itself.
@@ -246,6 +283,9 @@ func TestAttack(t *testing.T) {
 	a.request(ctx, "POST", "/mcp", "guessed", "{}")
 	refused["/mcp (POST): it had no valid token"] = true
 	a.asks("default asks to allow more", "POST", "/host-llm", secret, `{"mode":"allow"}`)
+	evil := a.host(host)
+	defer evil.Close()
+	a.model()
 	attacker := d.client("attacker")
 	for _, tool := range []string{"approve", "rules", "never_mind"} {
 		if got := d.answer(attacker.send("tools/call", `{"name":"`+tool+`","arguments":{}}`)); !strings.Contains(got, "is not exposed") {
@@ -310,7 +350,13 @@ func TestAttack(t *testing.T) {
 	if !begins(s.Refused, "another verb on the control socket (") {
 		t.Errorf("the page does not show verbs that are none: %q", s.Refused)
 	}
+	if !begins(s.Hosts, "evil: ") {
+		t.Errorf("the page does not show the host: %q", s.Hosts)
+	}
 	notes := a.notes()
+	if !begins(notes, "refused a model request") {
+		t.Errorf("the model request is not on record: %q", notes)
+	}
 	for _, v := range []string{verbStop, verbPause, verbReload, verbTokens, verbRevoke, verbActivity} {
 		if !begins(notes, v+", over the control socket") {
 			t.Errorf("%s is not on record", v)

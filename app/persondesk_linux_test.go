@@ -318,7 +318,9 @@ const (
 
 func (d *personDesk) showing(app string) []eyes.Item {
 	d.t.Helper()
-	items, err := d.eyes.Showing(d.t.Context(), app)
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	items, err := d.eyes.Showing(ctx, app)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (a *agent) openSurfaces(ctx context.Context) {
 	}
 	s.notes = newAsker(s, func() { offer(s.notes, &notesOnce) })
 	hosted := make(chan struct{}, 1) // the renderer may tell before the tray is made
-	s.bar = ui.NewRenderer(a.log, func() {
+	s.bar = newRenderer(a.log, func() {
 		select {
 		case hosted <- struct{}{}:
 		default:

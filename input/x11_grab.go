@@ -47,10 +47,23 @@ type rawChord struct {
 }
 
 // pressed tells whether the chord is whole, its last key having been pressed.
-func (c rawChord) pressed(down map[byte]bool) bool {
-	return !slices.ContainsFunc(c.mods, func(codes []byte) bool {
-		return !slices.ContainsFunc(codes, func(code byte) bool { return down[code] })
-	})
+func (c rawChord) pressed(down map[deviceKey]bool) bool {
+	for _, codes := range c.mods {
+		held := false
+		for k := range down {
+			held = held || slices.Contains(codes, k.code)
+		}
+		if !held {
+			return false
+		}
+	}
+	return true
+}
+
+// deviceKey is a key of one device: what a batch lets go of, the person may hold.
+type deviceKey struct {
+	device uint16
+	code   byte
 }
 
 // Grab implements Grabber.
@@ -87,21 +100,21 @@ func (d *x11Driver) Grab(ctx context.Context, mods []Key, k Key, pressed func())
 
 // hear follows what the keys do, until its connection ends.
 func (g *x11Grab) hear() {
-	for down := map[byte]bool{}; ; {
+	for down := map[deviceKey]bool{}; ; {
 		e, err := g.raw.Next()
 		if err != nil {
 			return
 		}
-		switch code := byte(e.Detail); e.Kind {
+		switch k := (deviceKey{e.Source, byte(e.Detail)}); e.Kind {
 		case x11.RawKeyRelease:
-			delete(down, code)
+			delete(down, k)
 		case x11.RawKeyPress:
-			repeated := down[code]
-			down[code] = true
+			repeated := down[k]
+			down[k] = true
 			g.mu.Lock()
 			chord := g.chord
 			g.mu.Unlock()
-			if !repeated && code == chord.code && chord.pressed(down) {
+			if !repeated && k.code == chord.code && chord.pressed(down) {
 				notify(g.signal)
 			}
 		}

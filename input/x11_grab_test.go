@@ -100,6 +100,20 @@ func TestGrab(t *testing.T) {
 	if err := d.Key(t.Context(), Shift, false); err != nil {
 		t.Fatal(err)
 	}
+	// What a batch lets go of, the person still holds.
+	if err := p.Key(codeControl, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, down := range []bool{true, false} {
+		if err := d.Key(t.Context(), Control, down); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys(codeAlt, codeEscape)
+	heard("after a batch's own Control")
+	if err := p.Key(codeControl, false); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case <-pressed:
 		t.Error("the chord was heard twice")

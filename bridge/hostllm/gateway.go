@@ -257,7 +257,7 @@ func (g *Gateway) stranger(w http.ResponseWriter, r *http.Request, status int, m
 type passage struct {
 	Refusal
 	target *url.URL
-	leave  context.Context // nil: its destination is no model host
+	leave  *permission // nil: its destination is no model host
 }
 
 type passageKey struct{}
@@ -265,14 +265,14 @@ type passageKey struct{}
 // pass sends a request on to a model host, or refuses it.
 func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, what Refusal, target *url.URL) {
 	left := g.opts.Switch.attempt(what)
-	leave := g.opts.Switch.Leave()
-	if leave.Err() != nil {
+	leave := g.opts.Switch.permission()
+	if leave.denied() {
 		g.deny(w, r, what)
 		return
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	defer whenDenied(leave, func() { cancel(errDenied) })()
+	defer leave.whenDenied(func() { cancel(errDenied) })()
 	ctx = context.WithValue(ctx, passageKey{}, &passage{what, target, leave})
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: sync.OnceFunc(left)})
 	send(g.models, w, r.WithContext(ctx))
@@ -398,12 +398,12 @@ func onThisMachine(addr netip.Addr) bool {
 // dialModel connects to a model host. The connection does not outlive the
 // permission to leave, whatever it is used for.
 func (g *Gateway) dialModel(ctx context.Context, network, address string) (net.Conn, error) {
-	leave := g.opts.Switch.Leave()
+	leave := g.opts.Switch.permission()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(leave, cancel)()
+	defer leave.whenDenied(cancel)()
 	c, err := g.dialer.DialContext(ctx, network, address)
-	if leave.Err() != nil {
+	if leave.denied() {
 		if err == nil {
 			c.Close()
 		}
@@ -412,13 +412,13 @@ func (g *Gateway) dialModel(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	return &leashed{c, whenDenied(leave, func() { c.Close() })}, nil
+	return &leashed{c, leave.whenDenied(func() { c.Close() })}, nil
 }
 
 // leashed is a connection that is closed when models are denied.
 type leashed struct {
 	net.Conn
-	stop func() bool
+	stop func()
 }
 
 func (l *leashed) Close() error {
@@ -430,7 +430,7 @@ func (l *leashed) Close() error {
 func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p := r.Context().Value(passageKey{}).(*passage)
 	switch {
-	case p.leave != nil && p.leave.Err() != nil:
+	case p.leave.denied():
 		g.deny(w, r, p.Refusal)
 	case errors.Is(err, errOurs):
 		writeFailure(w, http.StatusForbidden, toOurs)

@@ -91,11 +91,12 @@ func (g *Gateway) connect(w http.ResponseWriter, r *http.Request) {
 		writeFailure(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	leave, left := context.Background(), func() {} // a tunnel to another host stays
+	var leave *permission // a tunnel to another host stays
+	left := func() {}
 	dial := g.dialer.DialContext
 	if model {
 		left = g.opts.Switch.attempt(what)
-		if leave = g.opts.Switch.Leave(); leave.Err() != nil {
+		if leave = g.opts.Switch.permission(); leave.denied() {
 			g.deny(w, r, what)
 			return
 		}
@@ -108,7 +109,7 @@ func (g *Gateway) connect(w http.ResponseWriter, r *http.Request) {
 		left()
 		defer up.Close()
 		g.tunnel(w, up, leave)
-	case leave.Err() != nil:
+	case leave.denied():
 		g.deny(w, r, what)
 	case errors.Is(err, errOurs):
 		writeFailure(w, http.StatusForbidden, toOurs)
@@ -118,7 +119,7 @@ func (g *Gateway) connect(w http.ResponseWriter, r *http.Request) {
 }
 
 // tunnel copies both ways until both ends are done, leave or the gateway ends.
-func (g *Gateway) tunnel(w http.ResponseWriter, up net.Conn, leave context.Context) {
+func (g *Gateway) tunnel(w http.ResponseWriter, up net.Conn, leave *permission) {
 	down, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		writeFailure(w, http.StatusInternalServerError, "the connection cannot become a tunnel")
@@ -131,7 +132,7 @@ func (g *Gateway) tunnel(w http.ResponseWriter, up net.Conn, leave context.Conte
 		up = l.Conn // the kernel copies between plain connections; the leash still holds
 	}
 	cut := func() { up.Close(); down.Close() }
-	defer whenDenied(leave, cut)()
+	defer leave.whenDenied(cut)()
 	defer context.AfterFunc(g.ctx, cut)()
 	if err := down.SetDeadline(time.Time{}); err != nil {
 		return

@@ -3,7 +3,6 @@ package hostllm
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,9 +34,7 @@ type Switch struct {
 	hosts []string // every pattern
 	match *matcher
 
-	// allowed holds a context that ends when models are denied; it has ended
-	// while they are.
-	allowed atomic.Pointer[leave]
+	allowed atomic.Pointer[permission] // over while models are denied
 
 	mu      sync.Mutex // guards what follows, and orders the writes of the file
 	state   State
@@ -49,12 +46,6 @@ type Switch struct {
 	ledger  ledger
 	first   *Refusal      // of this denial; nil: none yet
 	changed chan struct{} // closed when the state or the hosts change
-}
-
-// leave is the permission to leave this machine.
-type leave struct {
-	ctx context.Context
-	end context.CancelCauseFunc
 }
 
 // Open reads the saved state and puts the stricter of it and the configuration
@@ -76,20 +67,14 @@ func Open(o Options) (*Switch, error) {
 		state.Since = now()
 	}
 	s.state = state
-	l := newLeave()
+	s.allowed.Store(newPermission())
 	if state.Mode != Allow {
-		l.end(errDenied)
+		s.permission().deny()
 	}
-	s.allowed.Store(l)
 	// Also when nothing changed: the patterns may have, and what cannot be read
 	// must not stay.
 	s.save(state)
 	return s, nil
-}
-
-func newLeave() *leave {
-	ctx, end := context.WithCancelCause(context.Background())
-	return &leave{ctx, end}
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
@@ -97,27 +82,11 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // auditTool names the switch in the audit.
 const auditTool = "host-llm"
 
-// Leave returns a context that ends when models are denied. It has ended already
-// while they are: nothing may be sent then.
-func (s *Switch) Leave() context.Context { return s.allowed.Load().ctx }
-
-// endings has what was under way end one after the other.
-var endings sync.Mutex
-
-// whenDenied calls end when the permission to leave ends, unless stop is called
-// before. A thousand streams are not ended all at once: new requests, which are
-// to be refused, would have to wait for that.
-func whenDenied(leave context.Context, end func()) (stop func() bool) {
-	return context.AfterFunc(leave, func() {
-		endings.Lock()
-		defer endings.Unlock()
-		end()
-		runtime.Gosched()
-	})
-}
+// permission returns what a model request needs to be sent, and ends with.
+func (s *Switch) permission() *permission { return s.allowed.Load() }
 
 // Denied tells whether models are denied.
-func (s *Switch) Denied() bool { return s.Leave().Err() != nil }
+func (s *Switch) Denied() bool { return s.permission().denied() }
 
 // Watch returns the state, and a channel that is closed when it, or what is
 // known of the hosts' coverage, changes.
@@ -152,7 +121,7 @@ func (s *Switch) bump() {
 func (s *Switch) Deny(by string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.allowed.Load().end(errDenied)
+	s.permission().deny()
 	if s.state.Mode != Deny {
 		s.state = State{Mode: Deny, Since: now(), By: by}
 		s.tell()
@@ -188,7 +157,7 @@ func (s *Switch) Allow(ctx context.Context, by string) error {
 		return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
 	}
 	s.state, s.unsaved = next, nil
-	s.allowed.Store(newLeave())
+	s.allowed.Store(newPermission())
 	s.tell()
 	return nil
 }

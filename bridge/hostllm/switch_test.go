@@ -88,12 +88,12 @@ func TestDenyAndAllow(t *testing.T) {
 	dir := t.TempDir()
 	n := &notes{}
 	s := openSwitch(t, Options{Dir: dir, Person: yes(), Audit: n})
-	leave := s.Leave()
+	leave := s.permission()
 	_, changed := s.Watch()
 	if err := s.Deny("client a"); err != nil {
 		t.Fatal(err)
 	}
-	if leave.Err() == nil || !s.Denied() {
+	if !leave.denied() || !s.Denied() {
 		t.Error("what may leave was not ended")
 	}
 	select {
@@ -125,7 +125,7 @@ func TestDenyAndAllow(t *testing.T) {
 	if err := s.Allow(t.Context(), "client a"); err != nil {
 		t.Fatal(err)
 	}
-	if s.Denied() || s.Leave() == leave {
+	if s.Denied() || s.permission() == leave {
 		t.Error("it is still at deny")
 	}
 	if got, err := (stateFile{dir: dir}).load(); err != nil || got.Mode != Allow || got.By != "client a, allowed by the person at the desk" {

@@ -76,5 +76,5 @@ func uncommented(line string) string {
 }
 
 // constant is what stands in every language: what is set as code, where a link
-// leads, and numbers.
-var constant = regexp.MustCompile("`[^`]+`|\\]\\([^)]+\\)|[0-9][0-9.,:/×-]*[0-9]|[0-9]")
+// or a picture leads, and numbers.
+var constant = regexp.MustCompile("`[^`]+`|src(?:set)?=\"[^\"]+\"|\\]\\([^)]+\\)|[0-9][0-9.,:/×-]*[0-9]|[0-9]")

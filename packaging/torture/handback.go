@@ -58,7 +58,7 @@ type trial struct {
 // as promised.
 func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 	return r.interrupted(ctx, r.tool, "torture", batches[rnd.IntN(len(batches))], rnd,
-		func(context.CancelCauseFunc) error { return r.act(rnd) },
+		func(context.Context, context.CancelCauseFunc) error { return r.act(rnd) },
 		func(all []did) int { return slices.IndexFunc(all, func(e did) bool { return !e.Device.XTest }) },
 		stop.HandBack)
 }
@@ -68,7 +68,7 @@ func (r *rig) handBack(ctx context.Context, rnd *rand.Rand) (trial, error) {
 // end. It fails where the batch ends otherwise, where something stays down, or where
 // an event comes after the end.
 func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client string, b batch, rnd *rand.Rand,
-	act func(stopNow context.CancelCauseFunc) error, first func([]did) int, reason stop.Reason) (trial, error) {
+	act func(ctx context.Context, stopNow context.CancelCauseFunc) error, first func([]did) int, reason stop.Reason) (trial, error) {
 	t := trial{batch: b.name}
 	r.log.take()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -93,8 +93,8 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 		return t, fmt.Errorf("%s: no event came: %w", b.name, err)
 	}
 	time.Sleep(time.Duration(rnd.Int64N(int64(latest))))
-	if err := act(stopNow); err != nil {
-		return t, err
+	if err := act(ctx, stopNow); err != nil {
+		return t, fmt.Errorf("%s: %w", b.name, err)
 	}
 	o := <-ended
 	if o.err != nil {
@@ -219,7 +219,7 @@ func (r *rig) panics(ctx context.Context, n int, rnd *rand.Rand) (trials []trial
 	}
 	for range n {
 		b := batches[rnd.IntN(len(batches))]
-		t, err := r.interrupted(ctx, tool, "panic", b, rnd, func(stopNow context.CancelCauseFunc) error {
+		t, err := r.interrupted(ctx, tool, "panic", b, rnd, func(ctx context.Context, stopNow context.CancelCauseFunc) error {
 			for _, k := range []byte{control, alt, escape} {
 				if err := r.person.Key(k, true); err != nil {
 					return err

@@ -14,6 +14,8 @@
 #include "standin.h"
 #include <stdlib.h>
 
+extern char **environ;
+void GSInitializeProcess(int argc, char **argv, char **environment);
 int standin_queue_fd(void);
 void standin_drain(void);
 
@@ -38,6 +40,10 @@ static void watch(int fd, void (*readable)(void)) {
 	standin_loop_watch = watch;
 }
 + (void)load {
+	/* GNUstep would take our arguments for files to open, and ask what to do about
+	 * those that are none. */
+	char *arguments[] = {"drawbridge", NULL};
+	GSInitializeProcess(1, arguments, environ);
 	NSAutoreleasePool *pool = [NSAutoreleasePool new];
 	/* The X display is that of the desktop. */
 	pthread_mutex_lock(&standin_lock);
