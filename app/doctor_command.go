@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"drawbridge/bridge/computer"
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
@@ -24,6 +25,7 @@ import (
 type doctorRequest struct {
 	TestInput bool   `json:"test_input"`
 	App       string `json:"app,omitempty"`
+	Ask       bool   `json:"ask,omitempty"`
 }
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -63,8 +65,28 @@ which types into the text that is open there. Exit code 0 means that all that wa
 	f := cmd.Flags()
 	f.BoolVar(&req.TestInput, "test-input", false, "make every kind of gesture and read it back")
 	f.StringVar(&req.App, "app", "", "click, type and scroll in the application of this `name`, and read that back")
+	f.BoolVar(&req.Ask, "ask", false, "on macOS, have it ask for what is missing, and open System Settings there")
 	f.StringVar(&o.backend, "backend", "", "look at this backend: auto, native, applescript, virtual or simulated")
 	return cmd
+}
+
+// ask has macOS ask for the grants that are missing, if that is wanted, and opens
+// System Settings at the first of them. It returns what did not work.
+func (r doctorRequest) ask(ctx context.Context) (warnings []string) {
+	opened := !r.Ask
+	for _, g := range grant.List() {
+		if !r.Ask || grant.Look(g.Name) != computer.Missing {
+			continue
+		}
+		err := grant.Request(g.Name)
+		if err == nil && !opened {
+			opened, err = true, grant.OpenSettings(ctx, g.Name)
+		}
+		if err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	return warnings
 }
 
 // examine asks the running agent, or looks for itself.
@@ -92,7 +114,9 @@ func (c *cli) examine(ctx context.Context, o runOptions, req doctorRequest) (doc
 	if err != nil {
 		return r, err
 	}
+	warnings := req.ask(ctx)
 	r = doctor.Run(ctx, doctor.Options{Desk: d, TestInput: req.TestInput, App: req.App, InvertScroll: conf.Computer.InvertScroll})
+	r.Warnings = append(r.Warnings, warnings...)
 	if err := d.Close(); err != nil {
 		return r, fmt.Errorf("closing the desktop: %w", err)
 	}
@@ -118,7 +142,9 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 		defer release()
 		o.Hand = input.NewHand(a.desk.Input, input.HandOptions{Guard: a.mayAct, Journal: a.journal})
 	}
+	warnings := req.ask(ctx)
 	r := doctor.Run(ctx, o)
+	r.Warnings = append(r.Warnings, warnings...)
 	if r.Measured != nil {
 		if err := measured.Save(a.dir, *r.Measured); err != nil {
 			r.Warnings = append(r.Warnings, err.Error())
