@@ -145,7 +145,8 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 	warnings := req.ask(ctx)
 	r := doctor.Run(ctx, o)
 	r.Warnings = append(r.Warnings, warnings...)
-	if r.Measured != nil {
+	// What failed may have been measured wrongly, and is measured again.
+	if r.Measured != nil && r.OK {
 		if err := measured.Save(a.dir, *r.Measured); err != nil {
 			r.Warnings = append(r.Warnings, err.Error())
 		}
