@@ -294,6 +294,58 @@ func TestTapFaults(t *testing.T) {
 	}
 }
 
+// TestAccessibilityFaults: who may ask, who answers, and how long silence lasts.
+func TestAccessibilityFaults(t *testing.T) {
+	d, _ := open(t)
+	var ax struct {
+		system  func() uintptr
+		at      func(element uintptr, x, y float32, found *uintptr) int32
+		copy    func(element uintptr, name quartz.Ref, value *uintptr) int32
+		pid     func(element uintptr, pid *int32) int32
+		trusted func(options uintptr) bool
+	}
+	for symbol, f := range map[string]any{
+		"AXUIElementCreateSystemWide": &ax.system, "AXUIElementCopyElementAtPosition": &ax.at,
+		"AXUIElementCopyAttributeValue": &ax.copy, "AXUIElementGetPid": &ax.pid, "AXIsProcessTrustedWithOptions": &ax.trusted,
+	} {
+		purego.RegisterLibFunc(f, purego.RTLD_DEFAULT, symbol)
+	}
+	if err := quartz.Load(); err != nil {
+		t.Fatal(err)
+	}
+	const noValue, disabled, invalid = -25212, -25211, -25202 // AXError.h
+	var e uintptr
+	var pid int32
+	system := ax.system()
+	if st := ax.at(system, 10, 10, &e); st != noValue || e != 0 {
+		t.Errorf("on an empty desktop: %d, %d", st, e)
+	}
+	if st := ax.pid(system, &pid); st != invalid {
+		t.Errorf("what stands for all has a process: %d", st)
+	}
+	name := quartz.NewString("AXFocusedApplication")
+	defer quartz.Release(name)
+	if st := ax.copy(system, name, &e); st != noValue {
+		t.Errorf("nobody has the keyboard: %d", st)
+	}
+	if err := d.Set("trusted", "0"); err != nil {
+		t.Fatal(err)
+	}
+	if st := ax.at(system, 10, 10, &e); st != disabled {
+		t.Errorf("without the grant: %d", st)
+	}
+	if st := ax.copy(system, name, &e); st != disabled {
+		t.Errorf("without the grant: %d", st)
+	}
+	// To ask without the option prompts nobody.
+	if _, err := d.Posted(); err != nil {
+		t.Fatal(err)
+	}
+	if log, err := d.Posted(); ax.trusted(0) || err != nil || len(log) > 0 {
+		t.Errorf("asked %q, %v", log, err)
+	}
+}
+
 func TestSettings(t *testing.T) {
 	d, _ := open(t)
 	for _, s := range [][2]string{{"nonsense", "1"}, {"displays", "1:0,0"}, {"displays", ""}, {"x", ":99999"}, {"log", "/no/such/place"}} {
