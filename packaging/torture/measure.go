@@ -18,50 +18,43 @@ import (
 )
 
 // watching measures what an event of the person's costs this process because it is
-// watched: processor time, with a watcher and without, over n events each.
+// watched: processor time, with a watcher and without, over n presses of a key each.
 func (r *rig) watching(ctx context.Context, n int) (perEvent time.Duration, err error) {
-	watched := r.desk.Input.(input.Watched)
-	spend := func(watch bool) (time.Duration, error) {
-		if watch {
-			w, err := watched.Watch(ctx)
-			if err != nil {
-				return 0, err
-			}
-			defer w.Close()
-			before, _ := w.Person()
-			begin := processorTime()
-			for i := range n {
-				if err := r.person.Move(9-18*(i%2), 0); err != nil {
-					return 0, err
-				}
-			}
-			// Not before it has seen all of them.
-			for {
-				p, changed := w.Person()
-				if p.Acts-before.Acts >= n-1 { // the first may count as a drift
-					return processorTime() - begin, nil
-				}
-				select {
-				case <-changed:
-				case <-ctx.Done():
-					return 0, context.Cause(ctx)
-				}
-			}
-		}
+	spend := func(seen func() error) (time.Duration, error) {
 		begin := processorTime()
-		for i := range n {
-			if err := r.person.Move(9-18*(i%2), 0); err != nil {
+		for range n {
+			if err := r.key(); err != nil {
 				return 0, err
 			}
 		}
-		return processorTime() - begin, nil
+		err := seen()
+		return processorTime() - begin, err
 	}
-	with, err := spend(true)
+	without, err := spend(func() error { return nil })
 	if err != nil {
 		return 0, err
 	}
-	without, err := spend(false)
-	return (with - without) / time.Duration(n), err
+	w, err := r.desk.Input.(input.Watched).Watch(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	before, _ := w.Person()
+	events := 2 * n // a key goes down and up
+	with, err := spend(func() error {
+		for {
+			p, changed := w.Person()
+			if p.Acts-before.Acts >= events {
+				return nil
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+	return (with - without) / time.Duration(events), err
 }
 
 // processorTime is what this process has used.
@@ -79,6 +72,8 @@ func (r *rig) lookups(ctx context.Context, n int) (click, key durations, err err
 	if err := program.Available(); err != nil {
 		return nil, nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	form, err := r.program(ctx, program.Form, "Form", program.Place{X: 300, Y: 150, Width: 300, Height: 300})
 	if err != nil {
 		return nil, nil, err
@@ -162,7 +157,7 @@ func (r *rig) measure(ctx context.Context, trials []trial) []bar {
 	}
 	watch := bar{what: "watching, processor time an event of the person's", below: 50 * time.Microsecond}
 	var err error
-	if watch.measured, err = r.watching(ctx, 20_000); err != nil {
+	if watch.measured, err = r.watching(ctx, 10_000); err != nil {
 		watch.missing = err.Error()
 	}
 	click := bar{what: "look-ups of a click, median", below: 5 * time.Millisecond}

@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -20,15 +19,16 @@ import (
 // ErrNoDaemon: there is no bus to be had on this machine.
 var ErrNoDaemon = errors.New("dbus-daemon is missing: apt-get install dbus-daemon")
 
-// Bus starts a bus whose socket is in dir, and services that are asked for on it
-// with env in addition to this process's environment. stop ends it.
+// Bus starts a bus whose socket is in dir. It and the services that it starts when
+// they are asked for have the environment env; without one, this process's. stop
+// ends it.
 func Bus(dir string, env ...string) (address string, stop func(), err error) {
 	path, err := exec.LookPath("dbus-daemon")
 	if err != nil {
 		return "", nil, ErrNoDaemon
 	}
 	cmd := exec.Command(path, "--session", "--nofork", "--print-address=1", "--address=unix:path="+filepath.Join(dir, "bus"))
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = env
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
