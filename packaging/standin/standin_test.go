@@ -354,3 +354,43 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultsOfHotKeys uses Carbon's hot keys as CarbonEvents.h does not allow.
+func TestFaultsOfHotKeys(t *testing.T) {
+	open(t)
+	type id struct{ signature, id uint32 }
+	type kind struct{ class, kind uint32 }
+	var (
+		target     func() uintptr
+		register   func(code, mods uint32, id id, target uintptr, options uint32, ref *uintptr) int32
+		unregister func(ref uintptr) int32
+		install    func(target, handler uintptr, n uint, types *kind, data uintptr, ref *uintptr) int32
+		parameter  func(event *id, name, kind uint32, actual *uint32, size uint, got *uint, data *id) int32
+	)
+	for symbol, f := range map[string]any{
+		"GetApplicationEventTarget": &target, "RegisterEventHotKey": &register, "UnregisterEventHotKey": &unregister,
+		"InstallEventHandler": &install, "GetEventParameter": &parameter,
+	} {
+		purego.RegisterLibFunc(f, purego.RTLD_DEFAULT, symbol)
+	}
+	var ref uintptr
+	const escape, nowhere, control, keyboard, pressed, object, hotKey = 53, 10_000, 4096, 0x6b657962, 5, 0x2d2d2d2d, 0x686b6964
+	if register(escape, control, id{}, 0, 0, &ref) != -9879 || register(nowhere, control, id{}, target(), 0, &ref) != -9879 {
+		t.Error("a hot key of no target, or of no key, is one")
+	}
+	if unregister(ref) != -9879 {
+		t.Error("what is no hot key was given back")
+	}
+	if install(0, 1, 1, &kind{keyboard, pressed}, 0, nil) != -50 || install(target(), 1, 1, &kind{keyboard, pressed + 1}, 0, nil) != -50 {
+		t.Error("a handler of no target, or of another kind, is one")
+	}
+	event, got := id{1, 2}, id{}
+	if parameter(&event, object, hotKey, nil, 4, nil, &got) != -50 || parameter(&event, object, hotKey+1, nil, 8, nil, &got) != -50 {
+		t.Error("an id was given into too little room, or as what it is not")
+	}
+	var size uint
+	var actual uint32
+	if parameter(&event, object, hotKey, &actual, 8, &size, &got) != 0 || got != event || size != 8 || actual != hotKey {
+		t.Errorf("the id is %+v, %d bytes of type %x", got, size, actual)
+	}
+}
