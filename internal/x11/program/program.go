@@ -49,10 +49,9 @@ func Available() error {
 	return nil
 }
 
-// Session starts a session bus for programs on a display, with its files in dir.
-// The
-// environment is env, with the display; what is returned holds the session's too. The
-// first program brings up the accessibility bus, where at-spi2-core is installed.
+// Session starts a session bus for programs on a display, with its files in dir. env
+// is the environment, the display in it; what is returned holds the session's too.
+// The first program brings up the accessibility bus, where at-spi2-core is installed.
 func Session(dir string, env []string) (with []string, stop func(), err error) {
 	// Under Wayland the accessibility bus is not announced on the X display, and an
 	// empty name of a Wayland display counts.
