@@ -515,8 +515,12 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	st.HostLLM = string(models.Mode)
 	st.Warnings = append(st.Warnings, a.models.Warnings()...)
 	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
-	if a.desk.Unwatched != nil && !a.desk.Own {
-		st.Warnings = append(st.Warnings, fmt.Sprintf("your own mouse and keyboard cannot be seen (%v), so batches cannot stop when you use them", a.desk.Unwatched))
+	unseen := a.desk.Unwatched
+	if a.desk.Person != nil {
+		unseen = a.desk.Person.Err()
+	}
+	if unseen != nil && !a.desk.Own {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("your own mouse and keyboard cannot be seen (%v), so batches cannot stop when you use them", unseen))
 	}
 	if text := a.lost.Load(); text != nil {
 		st.Warnings = append(st.Warnings, *text)

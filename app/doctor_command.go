@@ -12,22 +12,25 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"drawbridge/bridge/computer"
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/doctor"
+	"drawbridge/bridge/grant"
 	"drawbridge/bridge/measured"
 	"drawbridge/input"
 )
 
 // doctorRequest is what the control socket's verb doctor takes.
 type doctorRequest struct {
-	TestInput bool `json:"test_input"`
+	TestInput bool   `json:"test_input"`
+	App       string `json:"app,omitempty"`
+	Ask       bool   `json:"ask,omitempty"`
 }
 
 func (c *cli) doctorCommand() *cobra.Command {
 	var o runOptions
 	var req doctorRequest
-	var app string
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Say what works here, and what to do about what does not",
 		Long: `Say what works here, and what to do about what does not. The running agent is
@@ -35,10 +38,11 @@ asked, since it holds the permissions; with none, or with --backend, this
 command looks for itself.
 
 With --test-input every kind of gesture is made into a window of our own and
-read back from it. Exit code 0 means that all that was asked works.`,
+read back from it; with --app NAME, on macOS, some are made in that application,
+which types into the text that is open there. Exit code 0 means that all that was asked works.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if app != "" {
+			if req.App != "" && len(grant.List()) == 0 {
 				return usagef("--app exists only on macOS; without it the test uses a window of its own")
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -60,9 +64,29 @@ read back from it. Exit code 0 means that all that was asked works.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&req.TestInput, "test-input", false, "make every kind of gesture and read it back")
-	f.StringVar(&app, "app", "", "make the gestures in the application of this `name`")
+	f.StringVar(&req.App, "app", "", "click, type and scroll in the application of this `name`, and read that back")
+	f.BoolVar(&req.Ask, "ask", false, "on macOS, have it ask for what is missing, and open System Settings there")
 	f.StringVar(&o.backend, "backend", "", "look at this backend: auto, native, applescript, virtual or simulated")
 	return cmd
+}
+
+// ask has macOS ask for the grants that are missing, if that is wanted, and opens
+// System Settings at the first of them. It returns what did not work.
+func (r doctorRequest) ask(ctx context.Context) (warnings []string) {
+	opened := !r.Ask
+	for _, g := range grant.List() {
+		if !r.Ask || grant.Look(g.Name) != computer.Missing {
+			continue
+		}
+		err := grant.Request(g.Name)
+		if err == nil && !opened {
+			opened, err = true, grant.OpenSettings(ctx, g.Name)
+		}
+		if err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	return warnings
 }
 
 // examine asks the running agent, or looks for itself.
@@ -90,7 +114,9 @@ func (c *cli) examine(ctx context.Context, o runOptions, req doctorRequest) (doc
 	if err != nil {
 		return r, err
 	}
-	r = doctor.Run(ctx, doctor.Options{Desk: d, TestInput: req.TestInput, InvertScroll: conf.Computer.InvertScroll})
+	warnings := req.ask(ctx)
+	r = doctor.Run(ctx, doctor.Options{Desk: d, TestInput: req.TestInput, App: req.App, InvertScroll: conf.Computer.InvertScroll})
+	r.Warnings = append(r.Warnings, warnings...)
 	if err := d.Close(); err != nil {
 		return r, fmt.Errorf("closing the desktop: %w", err)
 	}
@@ -105,8 +131,8 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 			return nil, fmt.Errorf("the arguments of doctor: %w", err)
 		}
 	}
-	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, InvertScroll: a.config().Computer.InvertScroll}
-	if req.TestInput {
+	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, App: req.App, InvertScroll: a.config().Computer.InvertScroll}
+	if req.TestInput || req.App != "" {
 		// The test makes gestures: it takes its turn on the desktop like a batch,
 		// and posts nothing where a batch may not.
 		release, err := a.lease.Acquire(ctx, "doctor", nil)
@@ -116,8 +142,11 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 		defer release()
 		o.Hand = input.NewHand(a.desk.Input, input.HandOptions{Guard: a.mayAct, Journal: a.journal})
 	}
+	warnings := req.ask(ctx)
 	r := doctor.Run(ctx, o)
-	if r.Measured != nil {
+	r.Warnings = append(r.Warnings, warnings...)
+	// What failed may have been measured wrongly, and is measured again.
+	if r.Measured != nil && r.OK {
 		if err := measured.Save(a.dir, *r.Measured); err != nil {
 			r.Warnings = append(r.Warnings, err.Error())
 		}

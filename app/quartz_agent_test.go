@@ -17,6 +17,7 @@ import (
 
 	"github.com/jezek/xgb/xproto"
 
+	"drawbridge/bridge/measured"
 	"drawbridge/internal/x11"
 	hand "drawbridge/internal/x11/person"
 )
@@ -190,6 +191,11 @@ func (a *macAgent) answer(c <-chan ended, x, y int) ended {
 // in order.
 func TestQuartzAgent(t *testing.T) {
 	a := startMacAgent(t)
+	// Everything is granted, so the first start goes on to measure.
+	a.until("this Mac is measured", func() bool {
+		_, err := os.Stat(filepath.Join(a.state, measured.FileName))
+		return err == nil
+	})
 	const look, act = `[{"type":"screenshot"}]`, `[{"type":"keypress","keys":["shift"]}]`
 	// From below, in points: the rim, the margin, the denial's row, another one.
 	const rim, margin, row, middle = 9, 16, 38, 15

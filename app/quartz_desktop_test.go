@@ -35,7 +35,7 @@ type macDesktop struct {
 	state, log string
 }
 
-func startMacDesktop(t *testing.T, displays, layout, source string, display int) *macDesktop {
+func startMacDesktop(t *testing.T, displays, layout, source string, display int, env ...string) *macDesktop {
 	t.Helper()
 	if err := virtual.Available(); err != nil {
 		t.Skip(err)
@@ -74,6 +74,7 @@ func startMacDesktop(t *testing.T, displays, layout, source string, display int)
 	}
 	agent.Env = append(agent.Env, "DISPLAY="+v.Display(), "XAUTHORITY="+cookie, "STANDIN_xauthority="+cookie, "STANDIN_x="+v.Display(), "STANDIN_displays="+displays,
 		"STANDIN_log="+a.log, "STANDIN_source=com.apple.keylayout."+source)
+	agent.Env = append(agent.Env, env...)
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,5 +187,38 @@ func TestQuartzDesktopMeasures(t *testing.T) {
 	f, ok := measured.Load(a.state, "15.1 (24B83)")
 	if !ok || f.WheelReversed || !f.Typing || f.Watch == "" {
 		t.Errorf("measured %+v, %v", f, ok)
+	}
+}
+
+// TestQuartzDesktopAsks: doctor --ask has macOS ask for what is missing, and opens
+// System Settings at the first of it; nothing else prompts.
+func TestQuartzDesktopAsks(t *testing.T) {
+	dir := t.TempDir()
+	opened := filepath.Join(dir, "opened")
+	if err := os.WriteFile(filepath.Join(dir, "open"), []byte("#!/bin/sh\necho \"$@\" >>"+opened+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := startMacDesktop(t, "1:0,0,1280,800,1,0,0", "us", "US", 0, "PATH="+dir+":"+os.Getenv("PATH"), "STANDIN_screen=0", "STANDIN_listen=0", "STANDIN_trusted=0")
+	prompts := func() (n int) {
+		b, err := os.ReadFile(a.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Count(b, []byte("prompt "))
+	}
+	for _, action := range []map[string]any{{"type": "screenshot"}, {"type": "keypress", "keys": []string{"a"}}} {
+		if s, out := a.call(t, action); s.Stopped == nil || s.Stopped.Reason != "permission" {
+			t.Errorf("%v: %s", action, out)
+		}
+	}
+	out, err := self(a.home, "--state", a.state, "doctor").CombinedOutput()
+	if err == nil || prompts() > 0 {
+		t.Errorf("%d prompts before anybody wanted to be asked; doctor: %v\n%s", prompts(), err, out)
+	}
+	if out, err = self(a.home, "--state", a.state, "doctor", "--ask").CombinedOutput(); err == nil || prompts() != 3 {
+		t.Errorf("%d prompts; doctor --ask: %v\n%s", prompts(), err, out)
+	}
+	if b, err := os.ReadFile(opened); err != nil || string(b) != "x-apple.systempreferences:com.apple.preference.security?Privacy_Accessibility\n" {
+		t.Errorf("opened %q, %v", b, err)
 	}
 }

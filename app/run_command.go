@@ -46,7 +46,7 @@ SIGHUP reads the configuration again when the agent does not run in a terminal.`
 
 // closeWithin is how long the agent may take to end once it was told to. The
 // parts have shorter bounds of their own; this one is for a part that hangs.
-const closeWithin = 5 * time.Second
+const closeWithin = 10 * time.Second
 
 // told is the cause with which the agent ends when it was told to.
 type told string

@@ -177,8 +177,9 @@ func (s *Server) Handler() http.Handler {
 	}))
 }
 
-// closeGrace is how long Serve waits for calls and connections to end.
-const closeGrace = 2 * time.Second
+// closeGrace is how long Serve waits for calls and connections to end. A batch that
+// is stopped takes a picture first.
+const closeGrace = 5 * time.Second
 
 // Serve serves the listener until ctx ends, then stops all calls, answers them,
 // and closes every connection. It closes the listener.

@@ -45,7 +45,7 @@ type quartzWatcher struct {
 	ended  sync.WaitGroup // of the goroutine that listens
 	closed chan struct{}
 
-	state    sync.Mutex // guards what follows
+	state    sync.Mutex // guards what follows; taken before the sight's
 	tap      *quartzTap // nil: there is none yet
 	way      quartzSight
 	counters quartzCounters

@@ -3,11 +3,16 @@
 package ui
 
 import (
+	"errors"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"drawbridge/bridge/gate"
+	"drawbridge/internal/cocoa"
+	"drawbridge/internal/quartz"
 )
 
 // TestCocoaNotices: from a bundle a notification tells that a prompt waits, and
@@ -48,6 +53,50 @@ func TestCocoaNotices(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestCocoaNoNotices: a person who wants no notifications gets none, and the panel
+// all the same.
+func TestCocoaNoNotices(t *testing.T) {
+	m := openMac(t)
+	if err := errors.Join(m.Set("bundle", "1"), m.Set("notices", "0")); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(m.Set("bundle", "0"), m.Set("notices", "1")); err != nil {
+			t.Error(err)
+		}
+	}()
+	r := newPanelRig(t, PanelOptions{}, gate.Options{})
+	v := r.ask(nil)
+	r.pick("Deny")
+	r.verdict(v)
+	r.gone(t, panelClassName)
+	all, err := m.Posted()
+	if err != nil || slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, "notice ") && !strings.HasSuffix(s, " removed") }) {
+		t.Errorf("%q, %v", all, err)
+	}
+}
+
+// centreEnv has the test below ask for the notification centre, as a program
+// without a bundle must not.
+const centreEnv = "DRAWBRIDGE_TEST_CENTRE"
+
+// TestCocoaCentreWithoutBundle: the stand-in ends a process that asks for the
+// centre without a bundle, as macOS does. Ours does not ask: TestCocoaNoBundle.
+func TestCocoaCentreWithoutBundle(t *testing.T) {
+	if os.Getenv(centreEnv) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestCocoaCentreWithoutBundle$")
+		cmd.Env = append(os.Environ(), centreEnv+"=1")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "bundleProxyForCurrentProcess is nil") {
+			t.Errorf("%v\n%.500s", err, out)
+		}
+		return
+	}
+	if err := errors.Join(quartz.Load(), cocoa.Load("UserNotifications")); err != nil {
+		t.Fatal(err)
+	}
+	cocoa.Class("UNUserNotificationCenter").Send(cocoa.Sel("currentNotificationCenter"))
 }
 
 // TestCocoaNoBundle: without a bundle the panel is alone.

@@ -153,14 +153,7 @@ func near(a, b input.Point) bool { return math.Hypot(a.X-b.X, a.Y-b.Y) <= 2 }
 // does not say. It sends nothing that could go to another window.
 func testInput(ctx context.Context, o Options, displays []capture.Display) (checks []Check, found *measured.Facts) {
 	driver := o.Desk.Input
-	hand := o.Hand
-	if hand == nil {
-		hand = input.NewHand(driver, input.HandOptions{})
-	}
-	plain := hand
-	if o.InvertScroll {
-		hand = inverted{hand}
-	}
+	hand := o.hand()
 	start, err := driver.Pointer(ctx)
 	if err != nil {
 		err = fmt.Errorf("the pointer's place cannot be read: %w", err)
@@ -189,7 +182,7 @@ func testInput(ctx context.Context, o Options, displays []capture.Display) (chec
 	if o.Desk.System != "" {
 		found = &measured.Facts{System: o.Desk.System, When: time.Now(), Typing: true}
 		if pointer.OK {
-			checks = append(checks, measureWheel(ctx, plain, driver, window, found), measureWatch(ctx, o.Desk.Person, found))
+			checks = append(checks, measureWheel(ctx, o.plainHand(), driver, window, found), measureWatch(ctx, o.Desk.Person, found))
 		}
 	}
 	for _, g := range gestures {

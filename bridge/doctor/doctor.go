@@ -27,6 +27,9 @@ type Options struct {
 	Desk *computer.Desk
 	// TestInput makes gestures and reads them back; without it nothing is posted.
 	TestInput bool
+	// App makes a click, text and a scroll in the application of this name instead,
+	// and reads them back through Accessibility.
+	App string
 	// Hand makes the gestures; nil: a hand of the doctor's own. The agent gives
 	// one with its guard and journal.
 	Hand Gestures
@@ -50,6 +53,22 @@ type Gestures interface {
 }
 
 var _ Gestures = (*input.Hand)(nil)
+
+// hand is what makes the gestures, as the configuration asks.
+func (o Options) hand() Gestures {
+	hand := o.plainHand()
+	if o.InvertScroll {
+		hand = inverted{hand}
+	}
+	return hand
+}
+
+func (o Options) plainHand() Gestures {
+	if o.Hand != nil {
+		return o.Hand
+	}
+	return input.NewHand(o.Desk.Input, input.HandOptions{})
+}
 
 // Report is what was found. As JSON it is what `doctor --json` prints.
 type Report struct {
@@ -126,7 +145,10 @@ func Run(ctx context.Context, o Options) Report {
 		}
 		r.capture(ctx, d.Source, displays[0])
 	}
-	if o.TestInput {
+	switch {
+	case o.App != "":
+		r.Checks = testApp(ctx, o, o.hand())
+	case o.TestInput:
 		r.Checks, r.Measured = testInput(ctx, o, displays)
 	}
 	r.OK = r.Capture.OK

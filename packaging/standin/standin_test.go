@@ -294,11 +294,103 @@ func TestTapFaults(t *testing.T) {
 	}
 }
 
+// TestAccessibilityFaults: who may ask, who answers, and how long silence lasts.
+func TestAccessibilityFaults(t *testing.T) {
+	d, _ := open(t)
+	var ax struct {
+		system  func() uintptr
+		at      func(element uintptr, x, y float32, found *uintptr) int32
+		copy    func(element uintptr, name quartz.Ref, value *uintptr) int32
+		pid     func(element uintptr, pid *int32) int32
+		trusted func(options uintptr) bool
+	}
+	for symbol, f := range map[string]any{
+		"AXUIElementCreateSystemWide": &ax.system, "AXUIElementCopyElementAtPosition": &ax.at,
+		"AXUIElementCopyAttributeValue": &ax.copy, "AXUIElementGetPid": &ax.pid, "AXIsProcessTrustedWithOptions": &ax.trusted,
+	} {
+		purego.RegisterLibFunc(f, purego.RTLD_DEFAULT, symbol)
+	}
+	if err := quartz.Load(); err != nil {
+		t.Fatal(err)
+	}
+	const noValue, disabled, invalid = -25212, -25211, -25202 // AXError.h
+	var e uintptr
+	var pid int32
+	system := ax.system()
+	if st := ax.at(system, 10, 10, &e); st != noValue || e != 0 {
+		t.Errorf("on an empty desktop: %d, %d", st, e)
+	}
+	if st := ax.pid(system, &pid); st != invalid {
+		t.Errorf("what stands for all has a process: %d", st)
+	}
+	name := quartz.NewString("AXFocusedApplication")
+	defer quartz.Release(name)
+	if st := ax.copy(system, name, &e); st != noValue {
+		t.Errorf("nobody has the keyboard: %d", st)
+	}
+	if err := d.Set("trusted", "0"); err != nil {
+		t.Fatal(err)
+	}
+	if st := ax.at(system, 10, 10, &e); st != disabled {
+		t.Errorf("without the grant: %d", st)
+	}
+	if st := ax.copy(system, name, &e); st != disabled {
+		t.Errorf("without the grant: %d", st)
+	}
+	// To ask without the option prompts nobody.
+	if _, err := d.Posted(); err != nil {
+		t.Fatal(err)
+	}
+	if log, err := d.Posted(); ax.trusted(0) || err != nil || len(log) > 0 {
+		t.Errorf("asked %q, %v", log, err)
+	}
+}
+
 func TestSettings(t *testing.T) {
 	d, _ := open(t)
 	for _, s := range [][2]string{{"nonsense", "1"}, {"displays", "1:0,0"}, {"displays", ""}, {"x", ":99999"}, {"log", "/no/such/place"}} {
 		if err := d.Set(s[0], s[1]); err == nil {
 			t.Errorf("%s=%s is a setting", s[0], s[1])
 		}
+	}
+}
+
+// TestFaultsOfHotKeys uses Carbon's hot keys as CarbonEvents.h does not allow.
+func TestFaultsOfHotKeys(t *testing.T) {
+	open(t)
+	type id struct{ signature, id uint32 }
+	type kind struct{ class, kind uint32 }
+	var (
+		target     func() uintptr
+		register   func(code, mods uint32, id id, target uintptr, options uint32, ref *uintptr) int32
+		unregister func(ref uintptr) int32
+		install    func(target, handler uintptr, n uint, types *kind, data uintptr, ref *uintptr) int32
+		parameter  func(event *id, name, kind uint32, actual *uint32, size uint, got *uint, data *id) int32
+	)
+	for symbol, f := range map[string]any{
+		"GetApplicationEventTarget": &target, "RegisterEventHotKey": &register, "UnregisterEventHotKey": &unregister,
+		"InstallEventHandler": &install, "GetEventParameter": &parameter,
+	} {
+		purego.RegisterLibFunc(f, purego.RTLD_DEFAULT, symbol)
+	}
+	var ref uintptr
+	const escape, nowhere, control, keyboard, pressed, object, hotKey = 53, 10_000, 4096, 0x6b657962, 5, 0x2d2d2d2d, 0x686b6964
+	if register(escape, control, id{}, 0, 0, &ref) != -9879 || register(nowhere, control, id{}, target(), 0, &ref) != -9879 {
+		t.Error("a hot key of no target, or of no key, is one")
+	}
+	if unregister(ref) != -9879 {
+		t.Error("what is no hot key was given back")
+	}
+	if install(0, 1, 1, &kind{keyboard, pressed}, 0, nil) != -50 || install(target(), 1, 1, &kind{keyboard, pressed + 1}, 0, nil) != -50 {
+		t.Error("a handler of no target, or of another kind, is one")
+	}
+	event, got := id{1, 2}, id{}
+	if parameter(&event, object, hotKey, nil, 4, nil, &got) != -50 || parameter(&event, object, hotKey+1, nil, 8, nil, &got) != -50 {
+		t.Error("an id was given into too little room, or as what it is not")
+	}
+	var size uint
+	var actual uint32
+	if parameter(&event, object, hotKey, &actual, 8, &size, &got) != 0 || got != event || size != 8 || actual != hotKey {
+		t.Errorf("the id is %+v, %d bytes of type %x", got, size, actual)
 	}
 }

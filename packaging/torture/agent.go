@@ -156,7 +156,7 @@ func (r *rig) kill(ctx context.Context, bin, state, what string, rnd *rand.Rand)
 	if err := os.Mkdir(state, 0o700); err != nil {
 		return nil, err
 	}
-	env := append(os.Environ(), r.env...)
+	env := r.environ()
 	r.log.take()
 	child := exec.Command(os.Args[0])
 	child.Env, child.Stderr = append(env, childEnv+"="+what+" "+state), os.Stderr

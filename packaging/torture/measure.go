@@ -181,7 +181,7 @@ func (r *rig) program(ctx context.Context, kind, title string, at program.Place)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return nil, err
 		}
-		env := append(os.Environ(), r.env...)
+		env := r.environ()
 		var err error
 		if r.session, r.endSession, err = program.Session(dir, env); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func openGround(ctx context.Context, dir string) (_ *ground, err error) {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	g.env = append([]string{"WAYLAND_DISPLAY="}, v.Env()...)
+	g.env = v.Env()
 	var cookie string
 	for _, e := range v.Env() {
 		if value, ok := strings.CutPrefix(e, "XAUTHORITY="); ok {

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +50,13 @@ type ground struct {
 	display string   // the X display that it is on
 	env     []string // by which programs come onto it
 	close   func() error
+}
+
+// environ is what programs on the desktop start with. A Wayland of the machine's is
+// left out: even an empty one keeps the accessibility bus off the X display.
+func (g *ground) environ() []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "WAYLAND_DISPLAY=") })
+	return append(env, g.env...)
 }
 
 const width, height = 800, 600

@@ -121,7 +121,7 @@ func TestHandBacksInAnEditor(t *testing.T) {
 	r.window.close()
 	dir := t.TempDir()
 	editor := exec.Command("mousepad", "--disable-server")
-	editor.Env = append(append(os.Environ(), r.env...), "GSETTINGS_BACKEND=memory", "NO_AT_BRIDGE=1", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CACHE_HOME="+dir,
+	editor.Env = append(r.environ(), "GSETTINGS_BACKEND=memory", "NO_AT_BRIDGE=1", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CACHE_HOME="+dir,
 		"DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent")
 	if err := editor.Start(); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ func openGround(ctx context.Context, dir string) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ground{desk: d, display: d.Display, env: []string{
-		"DISPLAY=" + d.Display, "XAUTHORITY=" + filepath.Join(dir, desk.VirtualDir, "Xauthority"), "WAYLAND_DISPLAY="}, close: d.Close}, nil
+	env := []string{"DISPLAY=" + d.Display, "XAUTHORITY=" + filepath.Join(dir, desk.VirtualDir, "Xauthority")}
+	return &ground{desk: d, display: d.Display, env: env, close: d.Close}, nil
 }
 
 // oneEvent is how many events of the X display one of ours may become.
