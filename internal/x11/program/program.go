@@ -49,15 +49,12 @@ func Available() error {
 	return nil
 }
 
-// Session starts a session bus for programs on a display, with its files in dir.
-// The
-// environment is env, with the display; what is returned holds the session's too. The
-// first program brings up the accessibility bus, where at-spi2-core is installed.
+// Session starts a session bus for programs on a display, with its files in dir. env
+// is the environment, the display in it and no Wayland's; what is returned holds the
+// session's too.
+// The first program brings up the accessibility bus, where at-spi2-core is installed.
 func Session(dir string, env []string) (with []string, stop func(), err error) {
-	// Under Wayland the accessibility bus is not announced on the X display, and an
-	// empty name of a Wayland display counts.
-	with = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "WAYLAND_DISPLAY=") })
-	with = append(with, "XDG_RUNTIME_DIR="+dir)
+	with = append(slices.Clone(env), "XDG_RUNTIME_DIR="+dir)
 	address, stop, err := saver.Bus(dir, with...)
 	if err != nil {
 		return nil, nil, err
