@@ -81,7 +81,10 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 		err    error
 	}
 	ended := make(chan outcome, 1)
+	waiting, over := context.WithCancel(ctx)
+	defer over()
 	go func() {
+		defer over()
 		s, err := call(running, tool, client, b.actions)
 		o := outcome{err: err}
 		if s.Stopped != nil {
@@ -89,8 +92,14 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 		}
 		ended <- o
 	}()
-	if err := r.log.await(ctx, func(all []did) bool { return len(all) > 0 }); err != nil {
-		return t, fmt.Errorf("%s: no event came: %w", b.name, err)
+	if err := r.log.await(waiting, func(all []did) bool { return len(all) > 0 }); err != nil {
+		stopNow(nil)
+		o := <-ended
+		if o.reason == stop.HandBack && o.err == nil && ctx.Err() == nil {
+			// What the person did last, after the trial before, was seen only now.
+			return r.interrupted(ctx, tool, client, b, rnd, act, first, reason)
+		}
+		return t, fmt.Errorf("%s: no event came: %w; it ended with %q, %v", b.name, err, o.reason, o.err)
 	}
 	time.Sleep(time.Duration(rnd.Int64N(int64(latest))))
 	if err := act(ctx, stopNow); err != nil {

@@ -137,6 +137,14 @@ static void warp(CGPoint p) {
 	XSync(standin_x(), False);
 }
 
+/* What is down is so for every process, as the window server has it: who died may
+ * have left it. */
+static bool is_down(int keycode) {
+	char keys[32];
+	XQueryKeymap(standin_x(), keys);
+	return keys[keycode / 8] >> keycode % 8 & 1;
+}
+
 /* Puts the X modifiers as an event's flags say, and back again. */
 static void flags(uint64_t want, bool back) {
 	for (int i = 0; i < 4; i++) {
@@ -305,7 +313,7 @@ static void deliver(struct event *e) {
 		break;
 	case KEY_DOWN: case KEY_UP:
 		if (e->n) text(e->units, e->n);
-		else if (standin_keycode(e->key) && (e->type == KEY_DOWN || keys[e->key])) {
+		else if (standin_keycode(e->key) && (e->type == KEY_DOWN || is_down(standin_keycode(e->key)))) {
 			keys[e->key] = e->type == KEY_DOWN;
 			x_key(standin_keycode(e->key), keys[e->key]);
 		}
