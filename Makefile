@@ -18,7 +18,7 @@ HOMEPAGE ?=
 # Real programs that are attached as hosts, or started as such; omp takes 1.5 GB.
 HOSTS   ?= pi omp claude codex gemini servers
 
-.PHONY: demo run build test conformance mac-check killswitch ci torture bench lint darwin fuzz deps hosts clean app dist identity app-check codesign notarize dmg
+.PHONY: demo run build test conformance mac-check mac-torture killswitch ci torture bench lint darwin fuzz deps hosts clean app dist identity app-check codesign notarize dmg
 
 build: ## the command, for this machine
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./app
@@ -62,6 +62,9 @@ ci: lint darwin test hosts ## what must be green before anything lands
 
 torture: deps ## 1,000 hand-backs at random moments and ten clients at once (short versions are part of test)
 	$(GO) run ./packaging/torture
+
+mac-torture: deps ## mac-check with a person who breaks into batches, and kills
+	packaging/standin/test.sh torture
 
 mac-check: deps ## the macOS sources: against Apple's headers, and run over a stand-in for the frameworks
 	$(GO) test -count=1 -v -run 'TestOurs|TestPlantedFaults|TestBinary' ./packaging/sdkcheck | grep -v '^=== RUN'

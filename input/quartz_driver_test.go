@@ -511,6 +511,20 @@ func TestQuartzPointerElsewhere(t *testing.T) {
 	}
 }
 
+// focused is the window with the keyboard, once Accessibility tells its role in time.
+func (m *macDesk) focused(t *testing.T) *Window {
+	t.Helper()
+	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
+		w, err := m.d.Focused(t.Context())
+		if err == nil && w != nil && w.Role != "" {
+			return w
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the keyboard is with %+v, %v", w, err)
+		}
+	}
+}
+
 // TestQuartzNamesWindows: in points, whatever the scale; titles need the grant
 // for screen recording.
 func TestQuartzNamesWindows(t *testing.T) {
@@ -531,10 +545,12 @@ func TestQuartzNamesWindows(t *testing.T) {
 	at, err := xproto.TranslateCoordinates(x.conn.Conn, f.named, x.conn.Root, 10, 10).Reply()
 	do(t, err)
 	inside := Point{float64(at.DstX) / 2, float64(at.DstY) / 2}
-	under, err := m.d.Under(ctx, inside)
-	do(t, err)
-	focused, err := m.d.Focused(ctx)
-	do(t, err)
+	var under *Window
+	for end := time.Now().Add(limit); (under == nil || under.Role == "") && time.Now().Before(end); {
+		under, err = m.d.Under(ctx, inside)
+		do(t, err)
+	}
+	focused := m.focused(t)
 	if under == nil || under.App != "XTerm" || under.Title != "a title" || under.Role != "AXWindow" || under.Bounds.Width <= 0 || focused == nil || *focused != *under {
 		t.Errorf("under the pointer is %+v, the keyboard is with %+v", under, focused)
 	}
@@ -545,8 +561,8 @@ func TestQuartzNamesWindows(t *testing.T) {
 	if w, err := m.d.Under(ctx, inside); err != nil || w == nil || w.App != "XTerm" || w.Title != "" {
 		t.Errorf("without the grant: %+v, %v", w, err)
 	}
-	if w, err := m.d.Focused(ctx); err != nil || w == nil || w.Title != "a title" {
-		t.Errorf("Accessibility tells no title: %+v, %v", w, err)
+	if w := m.focused(t); w == nil || w.Title != "a title" {
+		t.Errorf("Accessibility tells no title: %+v", w)
 	}
 	m.set(t, "trusted", "0")
 	if w, err := m.d.Focused(ctx); err != nil || w == nil || *w != (Window{App: "XTerm", Bounds: w.Bounds, PID: w.PID}) {

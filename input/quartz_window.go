@@ -40,46 +40,67 @@ func (w quartzWindow) holds(p Point) bool {
 	return p.X >= o.X && p.Y >= o.Y && p.X < o.X+s.Width && p.Y < o.Y+s.Height
 }
 
-// Focused names the frontmost window of the application that has the keyboard. An
-// application that does not tell of itself is taken to have it when it is in front.
+// Focused names the frontmost window of the application that has the keyboard. Who
+// that is macOS tells itself, also of one that hangs; where it does not tell in
+// time, it is not guessed.
 func (d *quartzDriver) Focused(ctx context.Context) (*Window, error) {
-	said, ok := d.ax.ask(ctx, func(system quartz.Element) (s axAnswer, err error) {
+	own, cancel := context.WithTimeout(ctx, axTime)
+	defer cancel()
+	said, err := d.ax.ask(own, func(system quartz.Element) (s axAnswer, err error) {
 		app, err := system.Element("AXFocusedApplication")
 		if err != nil {
 			return s, err
 		}
 		defer app.Release()
-		if s.pid, err = app.PID(); err != nil {
+		s.pid, err = app.PID()
+		return s, err
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if errors.Is(err, errLate) {
+		return nil, err
+	}
+	// Without the grant, or with nobody who has it, it is whoever is in front.
+	known := err == nil
+	w, err := d.window(ctx, func(w quartzWindow) bool {
+		if known {
+			return w.PID == said.pid
+		}
+		return w.layer == normalLayer
+	})
+	if w == nil || !known {
+		return w, err
+	}
+	more, err := d.ax.ask(own, func(quartz.Element) (s axAnswer, err error) {
+		app := quartz.AXApplication(said.pid)
+		defer app.Release()
+		e, err := app.Element("AXFocusedUIElement")
+		if err != nil {
 			return s, err
 		}
-		if e, err := app.Element("AXFocusedUIElement"); err == nil {
-			s.role = role(e)
-			e.Release()
-		}
+		s.role = role(e)
+		e.Release()
 		if w, err := app.Element("AXFocusedWindow"); err == nil {
 			s.title, _ = w.Text("AXTitle") // what has none is no worse
 			w.Release()
 		}
 		return s, nil
 	})
-	w, err := d.window(ctx, func(w quartzWindow) bool {
-		if ok {
-			return w.PID == said.pid
-		}
-		return w.layer == normalLayer
-	})
-	if w != nil {
-		w.Role = said.role
+	if err == nil {
+		w.Role = more.role
 		if w.Title == "" {
-			w.Title = said.title
+			w.Title = more.title
 		}
 	}
-	return w, err
+	return w, nil
 }
 
 // Under names the topmost window at p, menus and the Dock among them.
 func (d *quartzDriver) Under(ctx context.Context, p Point) (*Window, error) {
-	said, _ := d.ax.ask(ctx, func(system quartz.Element) (s axAnswer, err error) {
+	own, cancel := context.WithTimeout(ctx, axTime)
+	defer cancel()
+	said, _ := d.ax.ask(own, func(system quartz.Element) (s axAnswer, err error) { // unknown is empty
 		e, err := system.At(p.X, p.Y)
 		if err != nil {
 			return s, err
@@ -116,13 +137,16 @@ type axAnswer struct {
 // answer, no other question is asked.
 type quartzAX struct{ turn chan struct{} }
 
-// ask returns what f finds out, if it does so in time. f ends when macOS's own
-// patience does, which was set for it.
-func (a *quartzAX) ask(ctx context.Context, f func(system quartz.Element) (axAnswer, error)) (axAnswer, bool) {
+// errLate: Accessibility did not answer in time.
+var errLate = errors.New("Accessibility does not answer in time")
+
+// ask returns what f finds out, if it does so before ctx ends. f ends when macOS's
+// own patience does, which was set for it.
+func (a *quartzAX) ask(ctx context.Context, f func(system quartz.Element) (axAnswer, error)) (axAnswer, error) {
 	select {
 	case a.turn <- struct{}{}:
 	default:
-		return axAnswer{}, false
+		return axAnswer{}, errLate
 	}
 	type result struct {
 		axAnswer
@@ -130,21 +154,18 @@ func (a *quartzAX) ask(ctx context.Context, f func(system quartz.Element) (axAns
 	}
 	answer := make(chan result, 1)
 	go func() {
-		defer func() { <-a.turn }()
 		system := quartz.AXSystem(axPatience)
-		defer system.Release()
 		s, err := f(system)
+		system.Release()
+		<-a.turn
 		answer <- result{s, err}
 	}()
-	timer := time.NewTimer(axTime)
-	defer timer.Stop()
 	select {
 	case r := <-answer:
-		return r.axAnswer, r.err == nil
-	case <-timer.C:
+		return r.axAnswer, r.err
 	case <-ctx.Done():
+		return axAnswer{}, errLate
 	}
-	return axAnswer{}, false
 }
 
 // window finds the first window from the front that is wanted.

@@ -67,6 +67,12 @@ func (a *app) open(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, "open", "-a", a.name).CombinedOutput(); err != nil {
 		return fmt.Errorf("open -a %s: %w %s", a.name, err, strings.TrimSpace(string(out)))
 	}
+	return a.await(ctx)
+}
+
+// await waits until the application has the keyboard: it, or Accessibility, may
+// take its time.
+func (a *app) await(ctx context.Context) error {
 	for {
 		err := a.focused(ctx)
 		if err == nil {
@@ -109,7 +115,7 @@ func (a *app) check(ctx context.Context, name string, gesture func(context.Conte
 
 // in finds the part of the application that has its keyboard.
 func (a *app) in(ctx context.Context, gesture func(context.Context, quartz.Element) (string, error)) (string, error) {
-	if err := a.focused(ctx); err != nil {
+	if err := a.await(ctx); err != nil {
 		return "", err
 	}
 	quartz.AXSystem(appPatience).Release()
@@ -143,7 +149,7 @@ func (a *app) click(ctx context.Context, part quartz.Element) (string, error) {
 		err = a.hand.Click(ctx, p, input.Left, nil)
 	}
 	if err == nil {
-		err = a.focused(ctx)
+		err = a.await(ctx)
 	}
 	if err != nil {
 		return "", err

@@ -21,7 +21,6 @@ import (
 	"strings"
 	"time"
 
-	"drawbridge/input"
 	"drawbridge/packaging/agent"
 )
 
@@ -66,7 +65,7 @@ func torture(ctx context.Context, n int, seed uint64, clients time.Duration) (er
 	}
 	few := max(n/10, 1)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	if _, ok := r.desk.Input.(input.Grabber); ok {
+	if canPanic {
 		chords, err := r.panics(ctx, few, rnd)
 		if err != nil {
 			return fmt.Errorf("the panic chord, after %d: %w", len(chords), err)

@@ -29,6 +29,10 @@ func init() {
 // is turned by 480 pixels is twelve clicks there, and the next one may be on its way.
 const oneEvent = 48
 
+// canPanic: the panic chord cannot be pressed here. It comes through AppKit, which knows
+// one display in its life, and each test has its own; package ui presses it.
+const canPanic = false
+
 func onFirstThread(f func()) { quartz.Loop(f) }
 
 // openGround makes macOS's desktop over the stand-in, on an X display of its own.

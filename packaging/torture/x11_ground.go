@@ -24,4 +24,7 @@ func openGround(ctx context.Context, dir string) (*ground, error) {
 // oneEvent is how many events of the X display one of ours may become.
 const oneEvent = 20
 
+// canPanic: the panic chord can be pressed here.
+const canPanic = true
+
 func onFirstThread(f func()) { f() }
