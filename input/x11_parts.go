@@ -190,25 +190,32 @@ func (d *x11Driver) announced(ctx context.Context) (string, error) {
 	return string(b), err
 }
 
-// owner reads whose a window is and where.
+// owner reads whose a window is, where, and what it is called.
 func (d *x11Driver) owner(ctx context.Context, w xproto.Window) (atspi.Window, error) {
 	name, err := d.conn.Atom(ctx, "_NET_WM_PID")
+	if err != nil {
+		return atspi.Window{}, err
+	}
+	titled, err := d.conn.Atom(ctx, "_NET_WM_NAME")
 	if err != nil {
 		return atspi.Window{}, err
 	}
 	return x11.Await(ctx, d.conn, func() (atspi.Window, error) {
 		c := d.conn.Conn
 		size, place := xproto.GetGeometry(c, xproto.Drawable(w)), xproto.TranslateCoordinates(c, w, d.conn.Root, 0, 0)
+		title := xproto.GetProperty(c, false, w, titled, xproto.GetPropertyTypeAny, 0, maxTitle)
 		pid, err := xproto.GetProperty(c, false, w, name, xproto.AtomCardinal, 0, 1).Reply()
 		g, e1 := size.Reply()
 		at, e2 := place.Reply()
-		if err = errors.Join(err, e1, e2); isServerError(err) {
+		called, e3 := title.Reply()
+		if err = errors.Join(err, e1, e2, e3); isServerError(err) {
 			return atspi.Window{}, nil // it is gone
 		}
 		if err != nil || pid.Format != 32 || len(pid.Value) < 4 {
 			return atspi.Window{}, err
 		}
 		x, y := int(at.DstX), int(at.DstY)
-		return atspi.Window{PID: xgb.Get32(pid.Value), At: image.Rect(x, y, x+int(g.Width), y+int(g.Height))}, nil
+		return atspi.Window{ID: uint32(w), PID: xgb.Get32(pid.Value), At: image.Rect(x, y, x+int(g.Width), y+int(g.Height)),
+			Title: string(called.Value)}, nil
 	})
 }

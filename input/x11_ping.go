@@ -100,30 +100,25 @@ func (p *pinger) focus(ctx context.Context) (target, error) {
 			t.client = uint32(f.Focus) &^ mask
 		}
 		for w := f.Focus; w > xproto.InputFocusPointerRoot && w != p.conn.Root; {
-			protocols, err := xproto.GetProperty(c, false, w, p.protocols, xproto.AtomAtom, 0, 64).Reply()
-			if isServerError(err) {
+			// Asked together, answered in one round trip.
+			protocols := xproto.GetProperty(c, false, w, p.protocols, xproto.AtomAtom, 0, 64)
+			class := xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.GetPropertyTypeAny, 0, maxTitle)
+			tree := xproto.QueryTree(c, w)
+			speaks, e1 := protocols.Reply()
+			named, e2 := class.Reply()
+			above, e3 := tree.Reply()
+			if err := errors.Join(e1, e2, e3); isServerError(err) {
 				return target{}, nil
-			}
-			if err != nil {
+			} else if err != nil {
 				return target{}, err
 			}
-			if t.window == 0 && hasAtom(protocols, p.ping) {
+			if t.window == 0 && hasAtom(speaks, p.ping) {
 				t.window = w
 			}
 			if t.class == "" {
-				if t.class, err = classOf(c, w); err != nil {
-					return target{}, err
-				}
-				t.named = w
+				t.class, t.named = className(named), w
 			}
-			tree, err := xproto.QueryTree(c, w).Reply()
-			if isServerError(err) {
-				return target{}, nil
-			}
-			if err != nil {
-				return target{}, err
-			}
-			w = tree.Parent
+			w = above.Parent
 		}
 		return t, nil
 	})

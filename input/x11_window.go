@@ -5,6 +5,7 @@ package input
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/jezek/xgb"
@@ -98,8 +99,11 @@ func (d *x11Driver) describe(ctx context.Context, w xproto.Window) (*Window, err
 		// Asked together, answered in one round trip.
 		c := d.conn.Conn
 		size, place := xproto.GetGeometry(c, xproto.Drawable(w)), xproto.TranslateCoordinates(c, w, d.conn.Root, 0, 0)
+		text := func(name xproto.Atom) xproto.GetPropertyCookie {
+			return xproto.GetProperty(c, false, w, name, xproto.GetPropertyTypeAny, 0, maxTitle)
+		}
 		types := xproto.GetProperty(c, false, w, kind, xproto.AtomAtom, 0, 8)
-		class, err := classOf(c, w)
+		called, titled, titledBefore := text(xproto.AtomWmClass), text(name), text(xproto.AtomWmName)
 		var described Window
 		if g, err := size.Reply(); err == nil {
 			if at, err := place.Reply(); err == nil {
@@ -111,17 +115,24 @@ func (d *x11Driver) describe(ctx context.Context, w xproto.Window) (*Window, err
 				described.Role = roles[xproto.Atom(xgb.Get32(v))]
 			}
 		}
-		if class == "" || err != nil {
+		class, e1 := called.Reply()
+		title, e2 := titled.Reply()
+		older, e3 := titledBefore.Reply()
+		if err := errors.Join(e1, e2, e3); isServerError(err) {
+			return nil, nil // it is gone
+		} else if err != nil {
 			return nil, err
 		}
-		title, err := property(d.conn.Conn, w, name)
-		if len(title) == 0 && err == nil {
-			title, err = property(d.conn.Conn, w, xproto.AtomWmName)
+		if title.Format != 8 || len(title.Value) == 0 {
+			title = older
 		}
-		if err != nil {
-			return nil, err
+		described.App = className(class)
+		if described.App == "" {
+			return nil, nil
 		}
-		described.App, described.Title = class, strings.ToValidUTF8(string(title), "\uFFFD")
+		if title.Format == 8 {
+			described.Title = strings.ToValidUTF8(string(title.Value), "\uFFFD")
+		}
 		return &described, nil
 	})
 }
@@ -129,12 +140,22 @@ func (d *x11Driver) describe(ctx context.Context, w xproto.Window) (*Window, err
 // classOf reads the class of a window from its WM_CLASS property, which holds
 // the instance, zero, the class, zero. It waits for a reply, so runs inside Await.
 func classOf(c *xgb.Conn, w xproto.Window) (string, error) {
-	b, err := property(c, w, xproto.AtomWmClass)
-	parts := bytes.Split(b, []byte{0})
-	if err != nil || len(parts) < 2 {
+	p, err := xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.GetPropertyTypeAny, 0, maxTitle).Reply()
+	if isServerError(err) {
+		return "", nil // it is gone
+	}
+	if err != nil {
 		return "", err
 	}
-	return strings.ToValidUTF8(string(parts[1]), "\uFFFD"), nil
+	return className(p), nil
+}
+
+func className(p *xproto.GetPropertyReply) string {
+	parts := bytes.Split(p.Value, []byte{0})
+	if p.Format != 8 || len(parts) < 2 {
+		return ""
+	}
+	return strings.ToValidUTF8(string(parts[1]), "\uFFFD")
 }
 
 // property reads a property; nothing when the window is gone or has none.

@@ -26,11 +26,14 @@ type Part struct {
 	Lines  bool   // it is a text of several lines, which takes a Tab as text
 }
 
-// Window says which window is meant: whose it is, and where on the screen, in
-// pixels. The protocol knows nothing of the window system's own numbers.
+// Window says which window is meant: whose it is, where on the screen, in pixels, and
+// what it is called. The protocol knows nothing of the window system's own number, by
+// which the window is remembered.
 type Window struct {
-	PID uint32
-	At  image.Rectangle
+	ID    uint32
+	PID   uint32
+	At    image.Rectangle
+	Title string
 }
 
 // ErrHung: the program did not answer in time a moment ago, and is not asked.
@@ -45,6 +48,7 @@ const (
 	mostDeep  = 64   // parts inside of each other
 	mostWide  = 256  // parts side by side
 	mostParts = 2000 // that are looked at for the one with the keyboard
+	mostKept  = 64   // windows that are remembered
 )
 
 // aside is by how many pixels each edge of a window may differ between what the
@@ -87,6 +91,12 @@ func (r ref) none() bool {
 // uniqueName is what programs are called by the bus, and call each other here.
 var uniqueName = regexp.MustCompile(`^:[0-9]+\.[0-9]+$`)
 
+// top is the part of a window that holds all others.
+type top struct {
+	ref
+	scale int // pixels of the screen to one of the program's
+}
+
 // Desktop is a connection to an accessibility bus. Its methods may be called by
 // several goroutines; they ask one after the other.
 type Desktop struct {
@@ -95,6 +105,7 @@ type Desktop struct {
 	turn  chan struct{} // holds one value while somebody asks, who then owns what follows
 
 	roots map[uint32][]ref     // of programs, by their process
+	kept  map[Window]top       // windows that were found
 	last  map[uint32]ref       // the part of a program that was under the pointer or had the keyboard
 	hung  map[string]time.Time // since when programs do not answer, by their name on the bus
 }
@@ -117,7 +128,7 @@ func Open(ctx context.Context, address string) (*Desktop, error) {
 	}
 	context.AfterFunc(bus.Context(), cancel)
 	return &Desktop{bus: bus, turn: make(chan struct{}, 1),
-		roots: map[uint32][]ref{}, last: map[uint32]ref{}, hung: map[string]time.Time{}}, nil
+		roots: map[uint32][]ref{}, kept: map[Window]top{}, last: map[uint32]ref{}, hung: map[string]time.Time{}}, nil
 }
 
 // Done is closed when the connection has ended.
@@ -134,40 +145,41 @@ func (d *Desktop) Close() error {
 // Under tells what lies at p, in pixels of the screen, in window w; nil: its
 // program does not say.
 func (d *Desktop) Under(ctx context.Context, w Window, p image.Point) (*Part, error) {
-	return d.ask(ctx, w, func(ctx context.Context) (*Part, error) {
-		top, scale, err := d.find(ctx, w)
-		if top.none() || err != nil {
-			return nil, err
-		}
-		r := top
-		for range mostDeep {
+	return d.inside(ctx, w, func(ctx context.Context, t top) (*Part, error) {
+		var part *Part
+		for r, depth := t.ref, 0; depth < mostDeep; depth++ {
+			// What lies inside of it, and what it is should nothing do: asked together.
+			at := d.call(ctx, r, component+"GetAccessibleAtPoint", int32(p.X/t.scale), int32(p.Y/t.scale), screenCoordinates)
+			of := d.ask(ctx, r)
 			var next ref
-			if err := d.call(ctx, r, component+"GetAccessibleAtPoint", int32(p.X/scale), int32(p.Y/scale), screenCoordinates).store(&next); err != nil {
-				if ctx.Err() != nil {
-					return nil, err
-				}
-				break // what has no parts with places need not answer
+			if err := at.store(&next); err != nil && ctx.Err() != nil {
+				return nil, err
 			}
+			here, _, err := of.answer()
+			if err != nil {
+				if part != nil && ctx.Err() == nil {
+					break // it names one that is not there
+				}
+				return nil, err
+			}
+			part, d.last[w.PID] = here, r
+			// What has no parts with places need not answer.
 			if next.none() || next == r {
 				break
 			}
 			r = next
 		}
-		part, _, err := d.describe(ctx, r)
-		if err == nil {
-			d.last[w.PID] = r
-		}
-		return part, err
+		return part, nil
 	})
 }
 
 // Keyboard tells which part of window w, which has the keyboard, takes the keys;
 // nil: its program does not say.
 func (d *Desktop) Keyboard(ctx context.Context, w Window) (*Part, error) {
-	return d.ask(ctx, w, func(ctx context.Context) (*Part, error) {
+	return d.inside(ctx, w, func(ctx context.Context, t top) (*Part, error) {
 		// It is mostly where it was, or where the last click went.
 		if r, ok := d.last[w.PID]; ok {
-			part, s, err := d.describe(ctx, r)
+			part, s, err := d.ask(ctx, r).answer()
 			if err == nil && s.has(stateFocused) {
 				return part, nil
 			}
@@ -175,15 +187,11 @@ func (d *Desktop) Keyboard(ctx context.Context, w Window) (*Part, error) {
 				return nil, err
 			}
 		}
-		top, _, err := d.find(ctx, w)
-		if top.none() || err != nil {
-			return nil, err
-		}
-		r, err := d.focused(ctx, top)
+		r, err := d.focused(ctx, t.ref)
 		if r.none() || err != nil {
 			return nil, err
 		}
-		part, _, err := d.describe(ctx, r)
+		part, _, err := d.ask(ctx, r).answer()
 		if err == nil {
 			d.last[w.PID] = r
 		}
@@ -191,9 +199,32 @@ func (d *Desktop) Keyboard(ctx context.Context, w Window) (*Part, error) {
 	})
 }
 
-// ask lets f ask about a window when nobody else asks. It returns when ctx ends
+// inside lets f ask about what lies in a window. A window that is remembered, and
+// whose parts do not answer, is looked for once more: it may be another one.
+func (d *Desktop) inside(ctx context.Context, w Window, f func(context.Context, top) (*Part, error)) (*Part, error) {
+	return d.wait(ctx, w, func(ctx context.Context) (*Part, error) {
+		t, known := d.kept[w]
+		if known {
+			if part, err := f(ctx, t); err == nil || ctx.Err() != nil {
+				return part, err
+			}
+			delete(d.kept, w)
+		}
+		t, err := d.find(ctx, w)
+		if t.none() || err != nil {
+			return nil, err
+		}
+		if len(d.kept) >= mostKept {
+			clear(d.kept)
+		}
+		d.kept[w] = t
+		return f(ctx, t)
+	})
+}
+
+// wait lets f ask about a window when nobody else asks. It returns when ctx ends
 // at the latest; f then ends by itself, or with the connection.
-func (d *Desktop) ask(ctx context.Context, w Window, f func(context.Context) (*Part, error)) (*Part, error) {
+func (d *Desktop) wait(ctx context.Context, w Window, f func(context.Context) (*Part, error)) (*Part, error) {
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -225,54 +256,80 @@ func (d *Desktop) ask(ctx context.Context, w Window, f func(context.Context) (*P
 	}
 }
 
-// find returns the window's part that holds all others, and how many pixels of
-// the screen are one of the program's.
-func (d *Desktop) find(ctx context.Context, w Window) (top ref, scale int, err error) {
+// find looks for a window among those of its program.
+func (d *Desktop) find(ctx context.Context, w Window) (top, error) {
 	known := d.roots[w.PID] != nil
-	if top, scale, err = d.findIn(ctx, w); err != nil && known && ctx.Err() == nil {
+	t, err := d.findIn(ctx, w)
+	if err != nil && known && ctx.Err() == nil {
 		// A process of this number had gone.
 		delete(d.roots, w.PID)
 		delete(d.last, w.PID)
-		top, scale, err = d.findIn(ctx, w)
+		t, err = d.findIn(ctx, w)
 	}
-	return top, scale, err
+	return t, err
 }
 
-func (d *Desktop) findIn(ctx context.Context, w Window) (top ref, scale int, err error) {
+func (d *Desktop) findIn(ctx context.Context, w Window) (top, error) {
 	if d.roots[w.PID] == nil {
 		if err := d.enumerate(ctx); err != nil {
-			return ref{}, 0, err
+			return top{}, err
 		}
 	}
-	best := aside + 1
+	best := aside
+	var found []top
 	for _, root := range d.roots[w.PID] {
-		tops, err := d.children(ctx, root)
+		windows, err := d.children(ctx, root)
 		if err != nil {
-			return ref{}, 0, err
+			return top{}, err
 		}
-		sizes := make([]answer, len(tops))
-		for i, r := range tops {
+		sizes := make([]answer, len(windows))
+		for i, r := range windows {
 			sizes[i] = d.call(ctx, r, component+"GetExtents", screenCoordinates)
 		}
-		for i, r := range tops {
+		for i, r := range windows {
 			var e struct{ X, Y, Width, Height int32 }
 			if err := sizes[i].store(&e); err != nil {
 				if ctx.Err() != nil {
-					return ref{}, 0, err
+					return top{}, err
 				}
 				continue
 			}
 			// On screens of many dots toolkits count in pairs of them.
 			for _, n := range []int{1, 2} {
 				x, y := int(e.X)*n, int(e.Y)*n
-				at := image.Rect(x, y, x+int(e.Width)*n, y+int(e.Height)*n)
-				if by := apart(at, w.At); by < best {
-					best, top, scale = by, r, n
+				by := apart(image.Rect(x, y, x+int(e.Width)*n, y+int(e.Height)*n), w.At)
+				if by < best {
+					best, found = by, nil
+				}
+				if by == best {
+					found = append(found, top{r, n})
 				}
 			}
 		}
 	}
-	return top, scale, nil
+	return d.called(ctx, found, w.Title)
+}
+
+// called picks the window with this title out of several in one place, as those of a
+// program that fill the screen are; none: nobody can tell which of them is meant.
+func (d *Desktop) called(ctx context.Context, found []top, title string) (top, error) {
+	switch len(found) {
+	case 0:
+		return top{}, nil
+	case 1:
+		return found[0], nil
+	}
+	names := make([]answer, len(found))
+	for i, t := range found {
+		names[i] = d.call(ctx, t.ref, "org.freedesktop.DBus.Properties.Get", "org.a11y.atspi.Accessible", "Name")
+	}
+	for i, t := range found {
+		var name dbus.Variant
+		if names[i].store(&name) == nil && name.Value() == title {
+			return t, nil
+		}
+	}
+	return top{}, ctx.Err()
 }
 
 // apart is by how much two rectangles differ, at the edge where they do most.
@@ -374,11 +431,17 @@ type states []uint32
 
 func (s states) has(bit int) bool { return len(s) > bit/32 && s[bit/32]&(1<<(bit%32)) != 0 }
 
-func (d *Desktop) describe(ctx context.Context, r ref) (*Part, states, error) {
-	of, in := d.call(ctx, r, accessible+"GetRole"), d.call(ctx, r, accessible+"GetState")
+// asked is a question about what a part is.
+type asked struct{ role, state answer }
+
+func (d *Desktop) ask(ctx context.Context, r ref) asked {
+	return asked{d.call(ctx, r, accessible+"GetRole"), d.call(ctx, r, accessible+"GetState")}
+}
+
+func (a asked) answer() (*Part, states, error) {
 	var role uint32
 	var s states
-	if err := errors.Join(of.store(&role), in.store(&s)); err != nil {
+	if err := errors.Join(a.role.store(&role), a.state.store(&s)); err != nil {
 		return nil, nil, err
 	}
 	return &Part{Role: roleName(role), Secure: role == rolePasswordText, Lines: s.has(stateMultiLine)}, s, nil

@@ -21,6 +21,7 @@ const limit = 30 * time.Second
 // that the interfaces Accessible and Component of at-spi2-core 2.46 have and that
 // we ask for. What a real toolkit answers is tested where there is a display.
 type node struct {
+	name     string
 	role     uint32
 	state    []uint32
 	at       [4]int32
@@ -55,6 +56,7 @@ type program struct {
 	t    *testing.T
 	conn *dbus.Conn
 	name string
+	more []ref // windows beside the first
 }
 
 func join(t *testing.T, address string) *program {
@@ -64,13 +66,13 @@ func join(t *testing.T, address string) *program {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return &program{t, c, c.Names()[0]}
+	return &program{t: t, conn: c, name: c.Names()[0]}
 }
 
 // put adds a part and returns its name on the bus.
 func (p *program) put(path string, n *node) ref {
 	p.t.Helper()
-	for _, face := range []string{"org.a11y.atspi.Accessible", "org.a11y.atspi.Component"} {
+	for _, face := range []string{"org.a11y.atspi.Accessible", "org.a11y.atspi.Component", "org.freedesktop.DBus.Properties"} {
 		if err := p.conn.Export(n, dbus.ObjectPath(path), face); err != nil {
 			p.t.Fatal(err)
 		}
@@ -101,7 +103,7 @@ func open(t *testing.T, fill func(p *program, top *node)) *Desktop {
 	t.Cleanup(stop)
 	p, top := join(t, address), &node{role: 23, state: showing, at: size}
 	fill(p, top)
-	root := p.put(rootPath, &node{children: []ref{p.put("/top", top)}})
+	root := p.put(rootPath, &node{children: append([]ref{p.put("/top", top)}, p.more...)})
 	registry := join(t, address)
 	if _, err := registry.conn.RequestName(registryName, 0); err != nil {
 		t.Fatal(err)
@@ -164,7 +166,7 @@ func TestDesktop(t *testing.T) {
 		"parts of nobody": {func(p *program, top *node) {
 			top.children = []ref{{"no name", "/x"}, {":1.999", "/x"}, {"", nullPath}, {":1.1", "x//y"}, {"org.freedesktop.DBus", "/"}, {p.name, "/not/there"}}
 			top.point = ref{":1.999", "/x"}
-		}, nil, nil},
+		}, &Part{Role: "frame"}, nil},
 		"a part of no name at the point": {func(p *program, top *node) {
 			top.point = ref{"no name", "/x"}
 		}, &Part{Role: "frame"}, nil},
@@ -188,6 +190,30 @@ func TestDesktop(t *testing.T) {
 				t.Errorf("of a process without accessibility: %+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// Get is the one property that is asked for.
+func (n *node) Get(face, name string) (dbus.Variant, *dbus.Error) {
+	if face != "org.a11y.atspi.Accessible" || name != "Name" {
+		return dbus.Variant{}, dbus.MakeFailedError(errors.New("no such property"))
+	}
+	return dbus.MakeVariant(n.name), nil
+}
+
+// Of several windows in one place the one with the title is meant.
+func TestWindowsInOnePlace(t *testing.T) {
+	d := open(t, func(p *program, top *node) {
+		top.name = "one"
+		p.more = append(p.more, p.put("/two", &node{role: 16, state: showing, at: size, name: "two"}))
+	})
+	for title, want := range map[string]string{"one": "frame", "two": "dialog", "three": ""} {
+		w := here()
+		w.Title = title
+		got, err := d.Under(t.Context(), w, image.Pt(300, 300))
+		if err != nil || (got == nil) != (want == "") || got != nil && got.Role != want {
+			t.Errorf("%s: %+v, %v; want %q", title, got, err, want)
+		}
 	}
 }
 
