@@ -167,6 +167,7 @@ type notifier struct {
 	owner   string // the daemon's unique name
 	markup  bool   // it reads a body's markup
 	waiting []*gate.Pending
+	lost    []*gate.Pending // this daemon could not show them; the next one may
 	up      map[uint32]*notified
 }
 
@@ -194,6 +195,7 @@ func (d *notifier) meet(conn *dbus.Conn) {
 		d.waiting = append(d.waiting, u.p)
 	}
 	clear(d.up)
+	d.waiting, d.lost = append(d.waiting, d.lost...), nil
 	d.owner, d.markup = owner, slices.Contains(can, "body-markup")
 	ready := err == nil && slices.Contains(can, "actions")
 	if d.ready.Swap(ready) != ready && d.o.Changed != nil {
@@ -210,6 +212,8 @@ func (d *notifier) fill() {
 			continue
 		}
 		if err := d.show(p); err != nil {
+			// A daemon that ends does not answer, and may have shown it all the same.
+			d.lost = append(d.lost, p)
 			d.o.Log.Warn().Err(err).Msg("a prompt could not be shown as a notification")
 		}
 	}
@@ -257,7 +261,8 @@ func (d *notifier) tell(text string) {
 }
 
 func (d *notifier) withdraw(p *gate.Pending) {
-	d.waiting = slices.DeleteFunc(d.waiting, func(w *gate.Pending) bool { return w == p })
+	is := func(w *gate.Pending) bool { return w == p }
+	d.waiting, d.lost = slices.DeleteFunc(d.waiting, is), slices.DeleteFunc(d.lost, is)
 	for id, u := range d.up {
 		if u.p == p {
 			delete(d.up, id)

@@ -278,6 +278,25 @@ func TestNotificationDaemonRestarts(t *testing.T) {
 	}
 }
 
+// TestNotificationDaemonDies: a prompt that a daemon died of is shown by the next
+// one.
+func TestNotificationDaemonDies(t *testing.T) {
+	d := newDesk(t, gate.Options{})
+	d.daemon.mu.Lock()
+	d.daemon.dies = true
+	d.daemon.mu.Unlock()
+	v := d.ask(t.Context(), "c")
+	d.next()
+	<-d.daemon.conn.Context().Done()
+	d.daemon = newFakeDaemon(t, "actions")
+	n := d.next()
+	past(d.surface)
+	d.daemon.click(n.id, "once")
+	if got := <-v; got.Outcome != gate.Allowed {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestNoBus(t *testing.T) {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())

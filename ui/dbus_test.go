@@ -58,6 +58,7 @@ type fakeDaemon struct {
 	can  []string
 
 	mu   sync.Mutex // guards everything below
+	dies bool       // at the next notification, without an answer
 	next uint32
 	up   map[uint32]fakeNotification
 	news chan fakeNotification // every one that is put up
@@ -95,6 +96,9 @@ func (d *fakeDaemon) Notify(_ string, _ uint32, _, summary, body string, actions
 	n := fakeNotification{d.next, summary, body, actions, hints, timeout}
 	d.up[n.id] = n
 	d.news <- n
+	if d.dies {
+		_ = d.conn.Close()
+	}
 	return n.id, nil
 }
 
