@@ -25,9 +25,11 @@ func init() {
 	os.Setenv("GOFLAGS", "-tags=standin -modfile="+filepath.Join(os.Getenv("DRAWBRIDGE_STANDIN"), "go.mod"))
 }
 
-// oneEvent is how many events of the X display one of ours may become: a wheel that
-// is turned by 480 pixels is twelve clicks there, and the next one may be on its way.
-const oneEvent = 48
+// oneEvent is how many events may come after the person's. The stand-in hears the
+// person on a thread of its own, which waits its turn on a busy machine, and a turn
+// of the wheel by 480 pixels is 24 events of the X display: what is left to tell is
+// that a whole scroll, which is ten of these, is not made.
+const oneEvent = 239
 
 // canPanic: the panic chord cannot be pressed here. It comes through AppKit, which knows
 // one display in its life, and each test has its own; package ui presses it.
