@@ -303,15 +303,39 @@ func TestQuartzWithheld(t *testing.T) {
 	}
 }
 
+// whenDragging acts as soon as a drag is under way, and tells what became of it.
+// What was posted before is to be taken first.
+func (m *macDesk) whenDragging(act func() error) <-chan error {
+	acted := make(chan error, 1)
+	go func() {
+		for {
+			log, err := os.ReadFile(m.Log())
+			if err == nil && bytes.Contains(log, []byte("\ndragged ")) {
+				err = act()
+			} else if err == nil {
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			acted <- err
+			return
+		}
+	}()
+	return acted
+}
+
 // TestQuartzNothingHeld: cancelled in mid-drag, nothing stays down.
 func TestQuartzNothingHeld(t *testing.T) {
 	m := openMac(t, Options{Backend: Native}, "1:0,0,640,400,2,0,0", 0)
 	if r := m.call(t.Context(), t, `[{"type":"screenshot"}]`); r.IsError {
 		t.Fatal(r.Content[0].Text)
 	}
+	m.posted(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(150*time.Millisecond, func() { cancel(&stop.Error{Reason: stop.Stopped, Message: "stop"}) })
-	r := m.call(ctx, t, `[{"type":"drag","path":[[10,10],[1200,700]],"keys":["SHIFT"]}]`)
+	acted := m.whenDragging(func() error { cancel(&stop.Error{Reason: stop.Stopped, Message: "stop"}); return nil })
+	r := m.call(ctx, t, `[{"type":"drag","path":[[10,10],[1200,700],[10,10],[1200,700]],"keys":["SHIFT"]}]`)
+	if err := <-acted; err != nil {
+		t.Fatal(err)
+	}
 	if r.StructuredContent.Stopped == nil || !strings.Contains(r.Content[0].Text, "let go of: left button, shift key") {
 		t.Fatal(r.Content[0].Text)
 	}
@@ -371,20 +395,7 @@ func TestQuartzHandBack(t *testing.T) {
 			t.Fatal(r.Content[0].Text)
 		}
 		m.posted(t)
-		acted := make(chan error, 1)
-		go func() {
-			for {
-				log, err := os.ReadFile(m.Log())
-				if err == nil && bytes.Contains(log, []byte("\ndragged ")) {
-					err = errors.Join(p.Key(38, true), p.Key(38, false))
-				} else if err == nil {
-					time.Sleep(time.Millisecond)
-					continue
-				}
-				acted <- err
-				return
-			}
-		}()
+		acted := m.whenDragging(func() error { return errors.Join(p.Key(38, true), p.Key(38, false)) })
 		r := m.call(t.Context(), t, `[{"type":"drag","path":[[10,10],[1200,700],[10,10],[1200,700]]},{"type":"click","x":5,"y":5}]`)
 		if err := <-acted; err != nil {
 			t.Fatal(err)
