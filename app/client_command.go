@@ -258,6 +258,12 @@ func (c *cli) addClient(name, images string) error {
 	if err != nil {
 		return err
 	}
+	if name == token.DefaultName {
+		// After a revoke: the file still holds what is worthless.
+		if err := store.KeepDefault(secret); err != nil {
+			return err
+		}
+	}
 	if c.flags.json {
 		return c.printJSON(map[string]string{"name": name, "token": secret})
 	}

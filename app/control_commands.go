@@ -78,7 +78,7 @@ func writeStatus(w io.Writer, st bridge.Status) error {
 		}
 	}
 	for _, warning := range st.Warnings {
-		fmt.Fprintf(t, "warning\t%s\n", warning)
+		fmt.Fprintf(t, "warning\t%s\n", ui.Escape(warning, 0)) // hosts have a part in some
 	}
 	return t.Flush()
 }
@@ -209,21 +209,25 @@ func (c *cli) toolsCommand() *cobra.Command {
 				_, err = fmt.Fprintf(c.out, "%s\n", b)
 				return err
 			}
-			t := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-			for _, tool := range l.Tools {
-				var d struct {
-					Name        string `json:"name"`
-					Description string `json:"description"`
-				}
-				if err := json.Unmarshal(tool.Definition, &d); err != nil {
-					return fmt.Errorf("a definition of host %s is no tool: %w", tool.Host, err)
-				}
-				first, _, _ := strings.Cut(strings.TrimSpace(d.Description), "\n")
-				fmt.Fprintf(t, "%s\t%s\t%s\n", d.Name, tool.Host, shorten(first, 80))
-			}
-			return t.Flush()
+			return writeTools(c.out, l)
 		},
 	}
+}
+
+func writeTools(w io.Writer, l listing) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, tool := range l.Tools {
+		var d struct {
+			Name        string `json:"name"`
+			Description string `json:"description"`
+		}
+		if err := json.Unmarshal(tool.Definition, &d); err != nil {
+			return fmt.Errorf("a definition of host %s is no tool: %w", tool.Host, err)
+		}
+		first, _, _ := strings.Cut(strings.TrimSpace(d.Description), "\n")
+		fmt.Fprintf(t, "%s\t%s\t%s\n", ui.Escape(d.Name, 0), tool.Host, ui.Escape(shorten(first, 80), 0))
+	}
+	return t.Flush()
 }
 
 func shorten(s string, n int) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drawbridge/bridge/hostllm"
+	"drawbridge/ui"
 )
 
 func (c *cli) hostLLMCommand() *cobra.Command {
@@ -100,7 +101,7 @@ func (c *cli) askHostLLM(ctx context.Context, change hostllm.Mode) (status int, 
 
 func writeHostLLM(w io.Writer, r hostllm.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "models\t%s since %s, by %s\n", r.Asked, r.Since.Local().Format(time.DateTime), r.By)
+	fmt.Fprintf(t, "models\t%s since %s, by %s\n", r.Asked, r.Since.Local().Format(time.DateTime), ui.Escape(r.By, 64))
 	for _, h := range r.Hosts {
 		var layers []string
 		for _, l := range h.Layers {
@@ -115,7 +116,7 @@ func writeHostLLM(w io.Writer, r hostllm.Report) error {
 		}
 		fmt.Fprintf(t, "host\t%s: %s; %d attempts, %d refused, %d left\n", h.ID, strings.Join(layers, ", "), h.Attempts, h.Refused, h.Left)
 		for _, residual := range h.Residuals {
-			fmt.Fprintf(t, "\tnot covered: %s\n", residual)
+			fmt.Fprintf(t, "\tnot covered: %s\n", ui.Escape(residual, 400))
 		}
 	}
 	return t.Flush()

@@ -305,10 +305,13 @@ func isStateDir(dir, home string) error {
 	if rel, err := filepath.Rel(dir, home); err != nil || filepath.IsLocal(rel) {
 		return errors.New("the home directory is in it: remove what is Drawbridge's yourself")
 	}
-	if _, err := os.Lstat(filepath.Join(dir, "lock")); err != nil {
-		return errors.New("no agent ever ran there: remove it yourself")
+	// A token, which host install makes too, may come before the first agent.
+	for _, ours := range []string{"lock", "tokens.lock"} {
+		if _, err := os.Lstat(filepath.Join(dir, ours)); err == nil {
+			return nil
+		}
 	}
-	return nil
+	return errors.New("no agent ever ran there: remove it yourself")
 }
 
 // endAgent ends the agent of a state directory, if one runs, and waits until it

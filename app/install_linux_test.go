@@ -164,6 +164,16 @@ func TestInstallCommands(t *testing.T) {
 	p.has(p.run(exitOK, "uninstall"), "nothing was installed")
 }
 
+// TestPurgeBeforeAnAgent takes away what host install made before an agent ran.
+func TestPurgeBeforeAnAgent(t *testing.T) {
+	p := newPerson(t)
+	p.run(exitOK, "host", "install", "omp")
+	p.has(p.run(exitOK, "uninstall", "--purge"), "removed the extension of omp", "removed "+filepath.Join(p.home, ".local/state/drawbridge"))
+	if left := p.left(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // TestPurgeRefuses keeps directories that hold other things.
 func TestPurgeRefuses(t *testing.T) {
 	p := newPerson(t)

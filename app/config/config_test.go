@@ -212,6 +212,9 @@ func TestParseRefuses(t *testing.T) {
 		"another mode":           {"host_llm: off\n", []string{`host_llm must be one of allow, deny, not "off"`}},
 		"gateway for all":        {"model_gateway: {listen: \"0.0.0.0:0\"}\n", []string{`model_gateway.listen must be a loopback address`}},
 		"provider's name":        {"model_gateway:\n  providers: {a/b: https://x.example}\n", []string{`c.yaml:2: model_gateway.providers: each name must be 1 to 64 letters`}},
+		"header as a text":       {"hosts:\n  a: {url: 'https://h', headers: {Authorization: sk-secret}}\n", []string{`hosts.a.headers.Authorization must be a section (name: value lines), not a plain value`}},
+		"env as a text":          {"hosts:\n  a: {command: x, env: sk-secret}\n", []string{`hosts.a.env must be a section (name: value lines), not a plain value`}},
+		"provider with a key":    {"model_gateway:\n  providers: {x: 'https://u:sk-secret@h/v1?key=sk-secret'}\n", []string{`with neither credentials nor query`}},
 		"provider's address":     {"model_gateway:\n  providers: {x: api.example}\n", []string{`c.yaml:2: model_gateway.providers.x must be base addresses such as`}},
 		"model host":             {"model_gateway:\n  model_hosts: [\"https://x.example\"]\n", []string{`model_gateway.model_hosts.0 must be host names`}},
 		"bad pointer":            {"rules:\n- {tool: x, then: deny, when: {\"a\": \"b\"}}\n", []string{`rules.0.when: each name must be a JSON pointer`}},
@@ -236,6 +239,9 @@ func TestParseRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatal("accepted")
 			}
+			if strings.Contains(err.Error(), "sk-secret") { // errors go into logs
+				t.Errorf("tells a secret: %v", err)
+			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("error\n%s\ndoes not hold\n%s", err, want)
@@ -250,7 +256,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParseEmpty(t *testing.T) {
-	for _, in := range []string{"", "\n", "# nothing\n", "---\n", "null\n", "{}\n"} {
+	for _, in := range []string{"", "\ufeff", "\ufeffhide: []\n", "\n", "# nothing\n", "---\n", "null\n", "{}\n"} {
 		got, _, err := Parse([]byte(in), "c.yaml")
 		if err != nil || !reflect.DeepEqual(got, Default()) {
 			t.Errorf("%q: %v, want the defaults", in, err)

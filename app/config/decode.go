@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,6 +72,7 @@ func (d *decoder) parse(data []byte) (body ast.Node) {
 		d.failf(0, "the file has %d bytes; a configuration has at most %d", len(data), maxFile)
 		return nil
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of some editors
 	if line := tooDeep(data); line > 0 {
 		d.failf(line, "nested deeper than %d levels", maxDepth)
 		return nil
@@ -234,7 +236,7 @@ func (d *decoder) value(p place, node ast.Node, v reflect.Value, at int) {
 func (d *decoder) entries(p place, node ast.Node, at int, yield func(key string, at int, value ast.Node)) {
 	m, ok := node.(ast.MapNode)
 	if !ok {
-		d.failf(at, "%s must be a section (name: value lines), not %s", p, kind(node))
+		d.failf(at, "%s must be a section (name: value lines), not %s", p, p.kind(node))
 		return
 	}
 	seen := map[string]int{}
@@ -323,7 +325,7 @@ func (d *decoder) named(p place, node ast.Node, v reflect.Value, at int) {
 func (d *decoder) list(p place, node ast.Node, v reflect.Value, at int) {
 	seq, ok := node.(*ast.SequenceNode)
 	if !ok {
-		d.failf(at, "%s must be a list, such as [a, b], not %s", p, kind(node))
+		d.failf(at, "%s must be a list, such as [a, b], not %s", p, p.kind(node))
 		return
 	}
 	o := p.option()
@@ -349,7 +351,7 @@ func (d *decoder) element(p place, node ast.Node, v reflect.Value, at int, paren
 
 func (d *decoder) scalar(p place, node ast.Node, v reflect.Value, at int) {
 	wrong := func(want string) {
-		d.failf(at, "%s must be %s, not %s", p, want, kind(node))
+		d.failf(at, "%s must be %s, not %s", p, want, p.kind(node))
 	}
 	switch {
 	case v.Type() == durationType:
@@ -451,6 +453,18 @@ func (p place) entry(name string) place {
 }
 
 func (p place) option() option { return options[p.key] }
+
+// kind is what a node is, without its text where a secret may stand: errors go
+// into logs.
+func (p place) kind(n ast.Node) string {
+	switch p.key {
+	case "hosts.*.headers", "hosts.*.headers.*", "hosts.*.env", "hosts.*.env.*":
+		if _, ok := n.(ast.ScalarNode); ok {
+			return "a plain value"
+		}
+	}
+	return kind(n)
+}
 
 func (p place) String() string {
 	if p.path == "" {

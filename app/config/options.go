@@ -223,7 +223,7 @@ func providerName(v reflect.Value) string {
 
 func provider(v reflect.Value) string {
 	if _, err := hostllm.ParseProvider("", v.String()); err != nil {
-		return fmt.Sprintf("base addresses such as https://api.example.com/v1, not %q", v.String())
+		return "base addresses such as https://api.example.com/v1, with neither credentials nor query" // what is there may hold a key
 	}
 	return ""
 }

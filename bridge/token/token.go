@@ -290,7 +290,12 @@ func (s *Store) EnsureDefault() error {
 	if err != nil {
 		return err
 	}
-	if err := private.WriteFile(path, []byte(token+"\n")); err != nil {
+	return s.KeepDefault(token)
+}
+
+// KeepDefault puts a token of the client for local use into default.token.
+func (s *Store) KeepDefault(token string) error {
+	if err := private.WriteFile(filepath.Join(s.dir, DefaultFileName), []byte(token+"\n")); err != nil {
 		return fmt.Errorf("writing the token for local use: %w", err)
 	}
 	return nil

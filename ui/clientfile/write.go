@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -71,7 +72,8 @@ func Write(path string, secret bool, merge func(old []byte) ([]byte, error)) (Wr
 }
 
 func read(path string) ([]byte, fs.FileMode, error) {
-	f, err := os.Open(path)
+	// Not waiting for a writer: a named pipe may stand there.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -54,6 +55,14 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%+v, %v", w, err)
 	}
 	holds(file, "three", 0o600)
+	// A pipe is no file, and nothing waits for somebody to write into it.
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(pipe, false, set("x")); err == nil || !strings.Contains(err.Error(), "is no file") {
+		t.Errorf("a pipe: %v", err)
+	}
 	// A link stays one.
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(file, link); err != nil {
