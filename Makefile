@@ -60,7 +60,7 @@ killswitch: ## the model switch against the official clients (part of test, too)
 ci: HOSTS = pi servers
 ci: lint darwin test hosts ## what must be green before anything lands
 
-torture: deps ## 1,000 hand-backs at random moments and ten clients at once (short versions are part of test)
+torture: deps ## hand-backs, stops and kills at random moments, ten clients at once, and how long it took (short versions are part of test)
 	$(GO) run ./packaging/torture
 
 mac-torture: deps ## mac-check with a person who breaks into batches, and kills
