@@ -244,14 +244,14 @@ func desktop(at func(*Config) *string) guard {
 func shown(accepted, next []string, ask ask, who string) []string {
 	in := []string{}
 	for _, g := range next {
-		if covers(accepted, g) {
+		if g == nothing || covers(accepted, g) {
 			in = append(in, g)
 		} else {
 			ask(who+g, "%s may see the tools that fit %s", client(who), quote(g))
 		}
 	}
 	for _, g := range accepted {
-		if covers(next, g) && !slices.Contains(in, g) {
+		if g != nothing && covers(next, g) && !slices.Contains(in, g) {
 			in = append(in, g)
 		}
 	}
@@ -510,15 +510,10 @@ func programs() guard {
 		stricter: func(accepted, next map[string]program, ask ask) map[string]program {
 			held := map[string]program{}
 			for _, name := range slices.Sorted(maps.Keys(next)) {
-				p := next[name]
-				was, had := accepted[name]
-				switch {
-				case had && was.hash == p.hash:
+				if p := next[name]; accepted[name].hash == p.hash {
 					held[name] = p
-				case had:
-					ask(name+":"+p.hash, "changed: %s", p.text)
-				default:
-					ask(name+":"+p.hash, "new: %s", p.text)
+				} else {
+					ask(name+":"+p.hash, "%s", p.text)
 				}
 			}
 			return held
