@@ -264,7 +264,7 @@ func (a *agent) openGate() error {
 	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
-		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
+		Deadline: a.read.Approvals.Deadline, PerClient: a.read.Approvals.MaxPendingPerClient, CoolDown: a.read.Approvals.CoolDown,
 		Changed: a.pulse.Touch, Log: a.log,
 		OnAccept: func() {
 			select {
@@ -293,7 +293,7 @@ func (a *agent) openGate() error {
 func (a *agent) openModels() error {
 	var err error
 	a.models, err = hostllm.Open(hostllm.Options{
-		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
+		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts, Doubt: a.gate.Lost(),
 		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Log: a.log,
 	})
 	if err != nil {

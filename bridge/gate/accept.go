@@ -198,6 +198,10 @@ func (g *Gate) AllowedActions(client string) []string {
 	return allowed
 }
 
+// Lost tells whether what was accepted cannot be told any more, and nobody has
+// accepted anything since.
+func (g *Gate) Lost() bool { return g.force.Load().accepted.Unknown }
+
 // TrustHint tells whether a host's word that a tool is read-only is believed.
 func (g *Gate) TrustHint(host string) bool {
 	for _, s := range g.force.Load().sets() {

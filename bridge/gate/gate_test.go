@@ -849,11 +849,11 @@ func TestSettings(t *testing.T) {
 	}
 	r := request()
 	r.Default = DefaultAllow
-	if v := g.Decide(t.Context(), r); v.Outcome != Denied {
+	if v := g.Decide(t.Context(), r); v.Outcome != Denied || !g.Lost() {
 		t.Errorf("%+v", v)
 	}
 	answer(t, p, Answer{Scope: Once})
-	if got := <-told; got != `["a"]` || !g.MayRunUnasked(r) || len(g.Warnings()) != 0 {
+	if got := <-told; got != `["a"]` || g.Lost() || !g.MayRunUnasked(r) || len(g.Warnings()) != 0 {
 		t.Errorf("in force %s, warnings %q", got, g.Warnings())
 	}
 }
