@@ -142,7 +142,7 @@ func (l *Loaded) Hold(accepted json.RawMessage, granted bool) (*Loaded, map[stri
 	held := *l
 	held.Config, held.from = c.Config, maps.Clone(l.from)
 	for _, path := range differences(l.Config, c.Config, true) {
-		held.from[path] = "accepted before; what stands in the configuration waits for a person"
+		held.from[path] = "as before, until a person accepts what the configuration says"
 	}
 	return &held, c.Waiting, nil
 }

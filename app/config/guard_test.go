@@ -262,7 +262,7 @@ func TestHoldLeavesTheRead(t *testing.T) {
 		t.Errorf("in force differ %q", got)
 	}
 	shown := held.Show()
-	for _, want := range []string{"    hide: [x]  # c.yaml:1\n", "    expose: [w]  # accepted before; ", "    display: 1  # accepted before; ", "    prefix: p  # accepted before; ", "    prefix: r  # accepted before; "} {
+	for _, want := range []string{"    hide: [x]  # c.yaml:1\n", "    expose: [w]  # as before, until ", "    display: 1  # as before, until ", "    prefix: p  # as before, until ", "    prefix: r  # as before, until "} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("shown is\n%s\nwithout\n%s", shown, want)
 		}
