@@ -91,6 +91,9 @@ func (a *agent) followAccepted(ctx context.Context) {
 		}
 		a.pulse.Touch()
 	}
+	// The agent may be closed without its ctx having ended, when it does not come to
+	// serve.
+	ctx, cancel := context.WithCancel(ctx)
 	a.holding.Lock()
 	a.chord.ctx = ctx
 	a.holding.Unlock()
@@ -108,6 +111,7 @@ func (a *agent) followAccepted(ctx context.Context) {
 		}
 	}()
 	a.onClose("panic chord", func() error {
+		cancel()
 		<-ended
 		a.holding.Lock()
 		defer a.holding.Unlock()
