@@ -354,9 +354,15 @@ func toolConfig(c config.Config) computer.Config {
 	return t
 }
 
-// handBack says how batches give way to the person, as in force.
+// handBack says how batches give way to the person, as in force. On a desktop of
+// our own there is nobody to give way to but whoever made it so.
 func (a *agent) handBack() computer.HandBack {
-	h := a.config().HandBack
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.conf.HandBack
+	if a.desk.Own {
+		h = a.read.HandBack
+	}
 	return computer.HandBack{Quiet: h.Quiet, AllowUnwatched: h.AllowUnwatched}
 }
 

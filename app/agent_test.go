@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/app/config"
 	"drawbridge/bridge/computer"
@@ -100,5 +101,22 @@ func TestLoadConfigPrecedence(t *testing.T) {
 	env["DRAWBRIDGE_LISTEN"] = "0.0.0.0:1"
 	if _, err := c.loadConfig(runOptions{}); err == nil || !strings.Contains(err.Error(), "environment DRAWBRIDGE_LISTEN: must be") {
 		t.Errorf("a bad value from the environment: %v", err)
+	}
+}
+
+// TestHandBack: how batches give way on the person's desktop is held; on one of our
+// own there is nobody to be spared.
+func TestHandBack(t *testing.T) {
+	held, written := config.Default(), config.Default()
+	held.HandBack.Quiet, written.HandBack.Quiet = 10*time.Second, 0
+	for _, own := range []bool{false, true} {
+		a := &agent{desk: &computer.Desk{Own: own}, conf: &config.Loaded{Config: held}, read: &config.Loaded{Config: written}}
+		want := held.HandBack.Quiet
+		if own {
+			want = 0
+		}
+		if got := a.handBack().Quiet; got != want {
+			t.Errorf("own %v: %s, want %s", own, got, want)
+		}
 	}
 }
