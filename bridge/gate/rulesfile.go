@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"golang.org/x/sys/unix"
+
+	"drawbridge/bridge/private"
 )
 
 const (
@@ -350,22 +351,7 @@ func (f RulesFile) write(text string, want []Rule) ([]Rule, error) {
 	if err != nil || !slices.EqualFunc(got, want, Rule.Equal) {
 		return nil, fmt.Errorf("%s is laid out in a way that cannot be changed line by line: begin each rule on a line of its own with a dash, or change it by hand", f.Path)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.Path), filepath.Base(f.Path)+".*") // 0600
-	if err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
-	}
-	_, err = tmp.WriteString(text)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), f.Path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
+	if err := private.WriteFile(f.Path, []byte(text)); err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
 	return got, nil

@@ -3,12 +3,14 @@
 package private
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,8 +52,46 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 }
 
 // WriteFile replaces a file (0600) in one step: a reader sees the old content
-// or the new, also after a crash.
-func WriteFile(path string, content []byte) (err error) {
+// or the new, also after a crash. Only on a disk without room is content that is
+// no longer than the old one written over it, so that a revocation need not wait
+// for room; a crash in that moment can leave neither.
+func WriteFile(path string, content []byte) error {
+	err := replace(path, content)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		if overwrite(path, content) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// overwrite puts content where a file of ours has room for it already. Until it
+// is whole, line ends stand where the old content was longer.
+func overwrite(path string, content []byte) error {
+	f, err := Open(path, unix.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	more := info.Size() - int64(len(content))
+	if more < 0 {
+		return unix.ENOSPC
+	}
+	all := append(slices.Clip(content), bytes.Repeat([]byte("\n"), int(more))...)
+	if _, err := f.WriteAt(all, 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(content))); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func replace(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
