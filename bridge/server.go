@@ -28,9 +28,10 @@ import (
 )
 
 // Auditor takes the records of calls. The records of one Append are written
-// together, in order. A failure is the auditor's to tell: it never fails a call.
+// together, in order. With an error they are not on file: a call whose start is
+// not does not run. Whatever else is lost is the auditor's to tell.
 type Auditor interface {
-	Append(...audit.Record)
+	Append(...audit.Record) error
 }
 
 // Options are what a Server is made of.
