@@ -242,13 +242,13 @@ func leasePath(stateDir string, d *computer.Desk) (string, error) {
 func (a *agent) openGate() error {
 	var allow []gate.Glob
 	for _, text := range a.flags.allow {
-		g, err := gate.ParseGlob(text)
+		g, err := gate.ParseNames(gate.NamedTool, text)
 		if err != nil {
 			return err
 		}
 		allow = append(allow, g)
 	}
-	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
+	rules := rulesFile(a.dir)
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
@@ -545,7 +545,7 @@ func (a *agent) reload() (reloaded, error) {
 		return reloaded{}, err
 	}
 	before := a.gate.Rules()
-	policy, err := readPolicy(next.Config, gate.RulesFile{Path: filepath.Join(a.dir, rulesName)})
+	policy, err := readPolicy(next.Config, rulesFile(a.dir))
 	if err == nil {
 		err = a.gate.SetPolicy(policy)
 	}

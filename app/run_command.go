@@ -160,7 +160,7 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 // newAgent.
 func checkAllow(allow []string, backend string) error {
 	for _, g := range allow {
-		if _, err := gate.ParseGlob(g); err != nil {
+		if _, err := gate.ParseNames(gate.NamedTool, g); err != nil {
 			return usagef("--allow %q: %w", g, err)
 		}
 	}

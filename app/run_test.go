@@ -59,6 +59,7 @@ func TestUsage(t *testing.T) {
 		{"run --listen 0.0.0.0:1", exitUsage, "is not loopback"},
 		{"run --backend native --allow computer", exitUsage, "desktop of the agent's own"},
 		{"run --backend simulated --allow [", exitUsage, `--allow "["`},
+		{"run --backend simulated --allow {computer,bash}", exitUsage, `--allow "{computer,bash}": pattern "{computer,bash}" fits no tool: braces`},
 		{"status", exitNoAgent, "start it with: drawbridge run"},
 		{"tools", exitNoAgent, "no agent is running"},
 		{"stop", exitNoAgent, "no agent is running"},

@@ -101,7 +101,7 @@ func TestAnswerHere(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk("desk")
-				g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+				g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 				c := decide(t.Context(), g, request())
 				p := <-d.prompts
 				ctx, leave := context.WithCancel(t.Context())
