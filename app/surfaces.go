@@ -113,9 +113,12 @@ func (s *surfaces) show() {
 		r.Reveal()
 	}
 	if !s.tray.Ready() {
-		s.tried(s.openActivity())
+		s.openPage()
 	}
 }
+
+// openPage opens the page, and does not wait for the browser.
+func (s *surfaces) openPage() { s.ended.Go(func() { s.tried(s.openActivity()) }) }
 
 // watchModels tells the person once of each denial when it begins to refuse.
 func (s *surfaces) watchModels(ctx context.Context) {
@@ -201,7 +204,7 @@ func (s *surfaces) Do(v ui.Verb, arg string) error {
 	case ui.VerbModels:
 		s.ended.Go(func() { s.tried(s.models.Allow(s.ctx, "the tray")) })
 	case ui.VerbActivity:
-		return s.openActivity()
+		s.openPage()
 	case ui.VerbRevoke:
 		_, err := s.revoke(arg)
 		return err
