@@ -10,7 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -92,7 +95,7 @@ func overwrite(path string, content []byte) error {
 }
 
 func replace(path string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := os.CreateTemp(filepath.Dir(path), temporary(path))
 	if err != nil {
 		return err
 	}
@@ -117,6 +120,43 @@ func replace(path string, content []byte) (err error) {
 		err = fmt.Errorf("%s is a directory, where a file of ours must stand: move it away", path)
 	}
 	return err
+}
+
+// temporary is the pattern of what stands for a file that is not in its place yet.
+func temporary(path string) string { return "." + filepath.Base(path) + "-*" }
+
+// Leftover is what WriteFile calls a file that is not in its place yet, in a
+// directory of ours alone.
+var Leftover = regexp.MustCompile(`^\.[A-Za-z][A-Za-z._-]*-[0-9]{1,10}$`)
+
+// leftAfter is how old a file must be that was left: no write takes as long.
+const leftAfter = time.Minute
+
+// Sweep removes from dir the files that killed processes left on their way into
+// place: plain files of ours, older than a minute, whose whole name fits.
+func Sweep(dir string, name *regexp.Regexp) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !name.MatchString(e.Name()) {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil {
+			st, ok := info.Sys().(*syscall.Stat_t)
+			if !ok || int(st.Uid) != os.Geteuid() || time.Since(info.ModTime()) < leftAfter {
+				continue
+			}
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // another one swept it, or it came into place
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Lock takes the lock file at path for this process and waits for it. The
