@@ -148,6 +148,8 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Ended:      a.history.Add,
 		Activity:   a.activity,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
+
+		TokensChanged: a.gate.KeepTokens,
 	})
 	return a, nil
 }
@@ -252,7 +254,7 @@ func (a *agent) openGate() error {
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
-		Changed: a.pulse.Touch, Log: a.log,
+		Answered: a.note, Changed: a.pulse.Touch, Log: a.log,
 	})
 	a.onClose("gate", func() error { a.gate.Close(); return nil })
 	// Before the policy, which may have to ask there.
@@ -463,6 +465,7 @@ func (a *agent) grabPanicChord(ctx context.Context) {
 	if err == nil {
 		grab, err = g.Grab(ctx, mods, key, func() {
 			a.stopAll(stop.Stopped, "everything was stopped by the panic chord, "+chord)
+			a.note(verbStop + ", by the panic chord")
 		})
 	}
 	if err != nil {
@@ -652,6 +655,7 @@ func (a *agent) verbs() map[string]control.Handler {
 
 // note puts into the audit what somebody did beside calls.
 func (a *agent) note(what string) {
+	a.log.Info().Msg(what)
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: what})
 }
 

@@ -193,6 +193,10 @@ func (a *agent) answer(id string, answer gate.Answer) error {
 // Do does what an item of the menu says.
 func (s *surfaces) Do(v ui.Verb, arg string) error {
 	switch v {
+	case ui.VerbStop, ui.VerbPause, ui.VerbRevoke, ui.VerbQuit:
+		s.note(string(v) + ", the tray")
+	}
+	switch v {
 	case ui.VerbStop:
 		s.stopAll(stop.Stopped, "everything was stopped in the tray")
 	case ui.VerbPause:

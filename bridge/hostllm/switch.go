@@ -143,14 +143,17 @@ func (s *Switch) Deny(by string) error {
 }
 
 // Allow asks the person whether hosts may call their models again, and waits for
-// the answer. by names the client that wants it, or the place. A *[RefusedError] says why not.
-func (s *Switch) Allow(ctx context.Context, by string) error {
+// the answer. by names the place where it is wanted. A *[RefusedError] says why not.
+func (s *Switch) Allow(ctx context.Context, by string) error { return s.allow(ctx, by, by) }
+
+// allow is Allow for who the person is told of, and by as the state tells it.
+func (s *Switch) allow(ctx context.Context, who, by string) error {
 	if st, _ := s.Watch(); st.Mode == Allow {
 		return nil
 	}
 	v := gate.Verdict{Outcome: gate.Nobody, Message: "only a person can allow this, and nobody can be asked here"}
 	if s.opts.Person != nil {
-		v = s.opts.Person.Loosen(ctx, by, gate.Item{Key: auditTool, Text: "hosts may call their own models again (host_llm: allow)"})
+		v = s.opts.Person.Loosen(ctx, who, gate.Item{Key: auditTool, Text: "hosts may call their own models again (host_llm: allow)"})
 	}
 	if v.Outcome != gate.Allowed {
 		return &RefusedError{v}
