@@ -43,6 +43,8 @@ func TestUsage(t *testing.T) {
 		{"rules", exitUsage, "one of list, revoke"},
 		{"client add", exitUsage, "usage: drawbridge client add NAME"},
 		{"client add a/b", exitUsage, `"a/b"`},
+		{"client add ..", exitUsage, "not dots alone"},
+		{"host add ..", exitUsage, "not dots alone"},
 		{"client add a --images perhaps", exitUsage, "--images must be yes or no"},
 		{"completion bash", exitOK, "bash completion"},
 		{"completion bash x", exitUsage, `takes no argument, not "x"`},

@@ -363,6 +363,15 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+	t.Run("directory for a file", func(t *testing.T) {
+		for _, name := range []string{currentName, anchorName, lockName} {
+			dir := t.TempDir()
+			os.Mkdir(filepath.Join(dir, name), 0o700)
+			if _, err := Open(dir, Options{}); name != anchorName && (err == nil || !strings.Contains(err.Error(), name+" is a directory, where a file of the log must stand: move it away")) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	t.Run("loose modes are tightened", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "audit")
 		os.Mkdir(dir, 0o755)

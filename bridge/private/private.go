@@ -205,6 +205,17 @@ func Open(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
+// SharedError tells that others may read or write a file, or look into a directory.
+type SharedError struct {
+	Path string
+	mode uint32
+	want string
+}
+
+func (e *SharedError) Error() string {
+	return fmt.Sprintf("%s may be read or written by others (mode %04o): chmod %s it", e.Path, e.mode, e.want)
+}
+
 func check(path string, st *unix.Stat_t, kind uint32, mode string) error {
 	what := map[uint32]string{unix.S_IFREG: "regular file", unix.S_IFDIR: "directory"}[kind]
 	switch {
@@ -213,7 +224,7 @@ func check(path string, st *unix.Stat_t, kind uint32, mode string) error {
 	case int(st.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user (uid %d): move it away", path, st.Uid)
 	case uint32(st.Mode)&0o077 != 0:
-		return fmt.Errorf("%s may be read or written by others (mode %04o): chmod %s it, and take new tokens if somebody may have read it", path, uint32(st.Mode)&0o777, mode)
+		return &SharedError{path, uint32(st.Mode) & 0o777, mode}
 	}
 	return nil
 }
