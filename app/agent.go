@@ -148,6 +148,8 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Ended:      a.history.Add,
 		Activity:   a.activity,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
+
+		TokensChanged: a.gate.KeepTokens,
 	})
 	return a, nil
 }
@@ -242,17 +244,17 @@ func leasePath(stateDir string, d *computer.Desk) (string, error) {
 func (a *agent) openGate() error {
 	var allow []gate.Glob
 	for _, text := range a.flags.allow {
-		g, err := gate.ParseGlob(text)
+		g, err := gate.ParseNames(gate.NamedTool, text)
 		if err != nil {
 			return err
 		}
 		allow = append(allow, g)
 	}
-	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
+	rules := rulesFile(a.dir)
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
-		Changed: a.pulse.Touch, Log: a.log,
+		Answered: a.note, Changed: a.pulse.Touch, Log: a.log,
 	})
 	a.onClose("gate", func() error { a.gate.Close(); return nil })
 	// Before the policy, which may have to ask there.
@@ -463,6 +465,7 @@ func (a *agent) grabPanicChord(ctx context.Context) {
 	if err == nil {
 		grab, err = g.Grab(ctx, mods, key, func() {
 			a.stopAll(stop.Stopped, "everything was stopped by the panic chord, "+chord)
+			a.note(verbStop + ", by the panic chord")
 		})
 	}
 	if err != nil {
@@ -545,7 +548,7 @@ func (a *agent) reload() (reloaded, error) {
 		return reloaded{}, err
 	}
 	before := a.gate.Rules()
-	policy, err := readPolicy(next.Config, gate.RulesFile{Path: filepath.Join(a.dir, rulesName)})
+	policy, err := readPolicy(next.Config, rulesFile(a.dir))
 	if err == nil {
 		err = a.gate.SetPolicy(policy)
 	}
@@ -652,6 +655,7 @@ func (a *agent) verbs() map[string]control.Handler {
 
 // note puts into the audit what somebody did beside calls.
 func (a *agent) note(what string) {
+	a.log.Info().Msg(what)
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: what})
 }
 

@@ -172,6 +172,81 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestUnaudited fills the disk under the audit at each step of a call.
+func TestUnaudited(t *testing.T) {
+	full := errors.New("the audit cannot be written: no space left on device")
+	refusal := func(t *testing.T, got string) {
+		t.Helper()
+		if !strings.Contains(got, `"isError":true,"_meta":{"drawbridge/refused":"unaudited"}`) || !strings.Contains(text(t, got), "nothing of it ran: "+full.Error()) {
+			t.Errorf("%s", got)
+		}
+	}
+	t.Run("before", func(t *testing.T) {
+		r := newRig(t, nil)
+		ran := 0
+		r.source.add("count", func(context.Context, *Call) Answer { ran++; return Answer{Result: wire.ErrorResult("ran", "")} })
+		c := r.dial()
+		r.audit.fill(full)
+		send(t, c, callFrame("1", "count", `{}`))
+		refusal(t, recv(t, c))
+		if ran != 0 {
+			t.Error("a call ran without a record")
+		}
+		r.audit.fill(nil)
+		send(t, c, callFrame("2", "count", `{}`))
+		if got := text(t, recv(t, c)); got != "ran" {
+			t.Errorf("with room again: %s", got)
+		}
+	})
+	t.Run("before a person is asked", func(t *testing.T) {
+		g := newPersonGate()
+		r := newRig(t, func(o *Options) { o.Gate = g })
+		c := r.dial()
+		r.audit.fill(full)
+		send(t, c, callFrame("1", "noop", `{}`))
+		refusal(t, recv(t, c)) // and nobody answered
+	})
+	t.Run("while a person is asked", func(t *testing.T) {
+		g := newPersonGate()
+		r := newRig(t, func(o *Options) { o.Gate = g })
+		r.source.add("no", func(context.Context, *Call) Answer { panic("a call ran without a record") })
+		c := r.dial()
+		send(t, c, callFrame("1", "no", `{}`))
+		<-g.asked
+		r.audit.fill(full)
+		g.answers <- gate.Verdict{Outcome: gate.Allowed, By: "person"}
+		refusal(t, recv(t, c))
+	})
+	t.Run("while it runs", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.source.add("fill", func(context.Context, *Call) Answer {
+			r.audit.fill(full)
+			return Answer{Result: wire.ErrorResult("ran", "")}
+		})
+		c := r.dial()
+		send(t, c, callFrame("1", "fill", `{}`))
+		if got := text(t, recv(t, c)); got != "ran" {
+			t.Errorf("the result of a call that ran: %s", got)
+		}
+	})
+	t.Run("answered without the gate", func(t *testing.T) {
+		r := newRig(t, func(o *Options) { o.Sources = []Source{badArguments{newFixture("drawbridge")}} })
+		c := r.dial()
+		r.audit.fill(full)
+		send(t, c, callFrame("1", "x", `{}`))
+		refusal(t, recv(t, c))
+	})
+	t.Run("not exposed", func(t *testing.T) { // a full disk tells no more of what exists
+		r := newRig(t, nil)
+		c := r.dial()
+		r.audit.fill(full)
+		send(t, c, callFrame("1", "missing", `{}`))
+		if got := text(t, recv(t, c)); got != `tool "missing" is not exposed` {
+			t.Error(got)
+		}
+	})
+}
+
 type gateFunc func(context.Context, *gate.Request) gate.Verdict
 
 func (f gateFunc) Decide(ctx context.Context, r *gate.Request) gate.Verdict { return f(ctx, r) }

@@ -28,9 +28,10 @@ import (
 )
 
 // Auditor takes the records of calls. The records of one Append are written
-// together, in order. A failure is the auditor's to tell: it never fails a call.
+// together, in order. With an error they are not on file: a call whose start is
+// not does not run. Whatever else is lost is the auditor's to tell.
 type Auditor interface {
-	Append(...audit.Record)
+	Append(...audit.Record) error
 }
 
 // Options are what a Server is made of.
@@ -51,6 +52,9 @@ type Options struct {
 	// AllowedOrigins are pages (scheme://host:port) that may use the endpoint.
 	AllowedHosts   []string
 	AllowedOrigins []string
+	// TokensChanged, if set, is told when tokens may have been revoked, and which
+	// are valid, by their hash as in a Caller.
+	TokensChanged func(valid func(hash string) bool)
 	// Status, if set, fills in what the server does not know: backend,
 	// permissions, paused, pending, hosts, host_llm. It may add warnings.
 	Status func(*Status)
@@ -306,6 +310,14 @@ func (s *Server) refreshTokens(patience time.Duration) {
 }
 
 func (s *Server) dropRevoked() {
+	if s.opts.TokensChanged != nil {
+		valid := map[string]bool{}
+		all, _ := s.opts.Tokens.List() // none is valid where they cannot be read
+		for _, e := range all {
+			valid[e.Hash] = true
+		}
+		s.opts.TokensChanged(func(hash string) bool { return valid[hash] })
+	}
 	s.shut(websocket.ClosePolicyViolation, "the token was revoked", func(e token.Entry) bool { return !s.opts.Tokens.Valid(e) })
 }
 

@@ -22,10 +22,11 @@ type notes struct {
 	list []audit.Record
 }
 
-func (n *notes) Append(r ...audit.Record) {
+func (n *notes) Append(r ...audit.Record) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = append(n.list, r...)
+	return nil
 }
 
 func (n *notes) all() []audit.Record {
