@@ -108,24 +108,12 @@ func (g *personGate) Decide(ctx context.Context, r *gate.Request) gate.Verdict {
 type ledger struct {
 	mu      sync.Mutex // guards appends
 	appends [][]audit.Record
-	full    error // nothing more is taken, as by a full disk
 }
 
-func (l *ledger) Append(recs ...audit.Record) error {
+func (l *ledger) Append(recs ...audit.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.full != nil {
-		return l.full
-	}
 	l.appends = append(l.appends, slices.Clone(recs))
-	return nil
-}
-
-// fill has the disk take nothing more; nil: it does again.
-func (l *ledger) fill(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.full = err
 }
 
 // phases lists "phase outcome" of every record, in order.

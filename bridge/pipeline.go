@@ -19,8 +19,8 @@ import (
 	"drawbridge/bridge/wire"
 )
 
-// RefusedMeta is the key in a result's _meta under which a refusal
-// is told by one word: denied, nobody, expired, full, paused or unaudited.
+// RefusedMeta is the key in a result's _meta under which a refusal by the gate
+// is told by one word: denied, nobody, expired, full or paused.
 const RefusedMeta = "drawbridge/refused"
 
 // keepAlive is how often a caller with a progress token hears of a call that
@@ -44,7 +44,6 @@ type run struct {
 	// Of the goroutine that executes it:
 	host      string
 	unwritten []audit.Record
-	unaudited error           // why its start is not on file
 	space     [3]audit.Record // what unwritten starts in
 	asked     bool
 	ticking   chan struct{} // ends the keep-alive
@@ -262,10 +261,6 @@ func (r *run) decide() Answer {
 	r.call.SourceTool = listed.tool.Name
 	prepared, answer := listed.source.Prepare(r.ctx, &r.call)
 	if prepared == nil {
-		// It may hold a picture of the screen.
-		if r.flush(); r.unaudited != nil {
-			return unaudited(r.unaudited)
-		}
 		return r.ended(answer)
 	}
 	args := r.call.Arguments
@@ -289,20 +284,15 @@ func (r *run) decide() Answer {
 	})
 	r.stopWaiting()
 	r.note(r.record(audit.Verdict, verdictText(verdict)))
-	if r.unaudited != nil {
-		return unaudited(r.unaudited)
-	}
 	if cause := r.cause(); cause != nil || verdict.Outcome == gate.Gone {
 		return stopped(cause)
 	}
 	if verdict.Outcome != gate.Allowed {
 		return refused(verdict)
 	}
-	if r.flush(); r.unaudited != nil { // the start is on file before anything runs
-		return unaudited(r.unaudited)
-	}
 	r.running.Store(true)
 	r.srv.opts.Changed()
+	r.flush() // the start is on file before anything runs
 	result := prepared.Run(r.ctx)
 	return r.ended(&result)
 }
@@ -379,14 +369,6 @@ func refused(v gate.Verdict) Answer {
 	}
 }
 
-// unaudited answers a call that did not run since it could not be recorded.
-func unaudited(err error) Answer {
-	return Answer{
-		Result:  wire.ErrorResult("the call was refused, and nothing of it ran: "+err.Error(), `{"`+RefusedMeta+`":"unaudited"}`),
-		Outcome: "refused: unaudited",
-	}
-}
-
 func (r *run) record(phase audit.Phase, outcome string) audit.Record {
 	return audit.Record{
 		Phase: phase, ID: r.call.ID, Client: r.call.Caller.Client, Conn: r.call.Caller.Conn,
@@ -398,12 +380,8 @@ func (r *run) record(phase audit.Phase, outcome string) audit.Record {
 // written at once.
 func (r *run) note(rec audit.Record) { r.unwritten = append(r.unwritten, rec) }
 
-// flush writes what was noted. Once that failed, unaudited says why; a call that
-// does not run yet must not run then.
 func (r *run) flush() {
-	if err := r.srv.opts.Audit.Append(r.unwritten...); err != nil && r.unaudited == nil {
-		r.unaudited = err
-	}
+	r.srv.opts.Audit.Append(r.unwritten...)
 	r.unwritten = r.space[:0]
 }
 
@@ -414,11 +392,8 @@ func (r *run) wait() {
 	}
 	r.asked = true
 	r.note(r.record(audit.Ask, ""))
+	r.flush()
 	r.srv.joins.add(r)
-	if r.flush(); r.unaudited != nil {
-		// Nobody is asked about what does not run.
-		r.cancel(&stop.Error{Reason: stop.Stopped, Message: r.unaudited.Error()})
-	}
 	r.ticking, r.ticked = make(chan struct{}), make(chan struct{})
 	go r.keepAlive()
 }

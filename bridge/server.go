@@ -28,10 +28,9 @@ import (
 )
 
 // Auditor takes the records of calls. The records of one Append are written
-// together, in order. With an error they are not on file: a call whose start is
-// not does not run. Whatever else is lost is the auditor's to tell.
+// together, in order. A failure is the auditor's to tell: it never fails a call.
 type Auditor interface {
-	Append(...audit.Record) error
+	Append(...audit.Record)
 }
 
 // Options are what a Server is made of.

@@ -271,34 +271,18 @@ func (l *Log) track(r *Record) {
 
 // Append writes records, in order and next to each other. When it returns they
 // are with the operating system: a crash of ours loses none of them, a power
-// cut may lose those of the last second. With an error they are not on file, and
-// what is not done yet must not be done; who only tells what happened can ignore
-// it. A write that fails is counted, logged, tried again by itself, and told by
-// the log once writing works again: see [Outage].
-func (l *Log) Append(recs ...Record) error {
+// cut may lose those of the last second. A write that fails is counted, logged,
+// tried again by itself, and told by the log once writing works again: see [Outage].
+func (l *Log) Append(recs ...Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := fs.ErrClosed
 	if !l.closed {
 		err = l.put(recs)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		l.fail(recs, err)
 	}
-	l.fail(recs, err)
-	return l.unwritable(err)
-}
-
-// unwritable says what is wrong and what to do.
-func (l *Log) unwritable(err error) error {
-	way := "mend the disk"
-	switch {
-	case errors.Is(err, fs.ErrClosed):
-		return errors.New("the audit cannot be written: Drawbridge is ending")
-	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
-		way = "free some space"
-	}
-	return fmt.Errorf("the audit cannot be written: %w (%s); %s, and it goes on by itself", bare(err), l.dir, way)
 }
 
 // put writes what is to be said of a gap, and then recs. With an error nothing
@@ -406,7 +390,7 @@ func (l *Log) complain(err error) {
 	l.failed++
 	if l.failed == 1 || l.failed%100 == 0 {
 		l.opts.Log.Error().Err(err).Int("failed", l.failed).Str("dir", l.dir).
-			Msg("the audit could not be written, and calls are refused meanwhile: free some space or mend the disk")
+			Msg("the audit could not be written; calls go on without a record: free some space or mend the disk")
 	}
 }
 
@@ -436,9 +420,9 @@ func (l *Log) Healthy() error {
 	defer l.mu.Unlock()
 	switch {
 	case l.gap.is():
-		return fmt.Errorf("calls are refused: %w", l.unwritable(l.gap.why))
+		return fmt.Errorf("the audit: calls go on without a record, %d records could not be written to %s: %w: free some space or mend the disk", l.gap.lost+len(l.gap.late), l.dir, l.gap.why)
 	case l.unsynced != nil:
-		return fmt.Errorf("calls are refused: %w", l.unwritable(l.unsynced))
+		return fmt.Errorf("the audit: the last records may not be on the disk (%s): %w: free some space or mend the disk", l.dir, bare(l.unsynced))
 	}
 	return nil
 }

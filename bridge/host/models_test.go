@@ -26,7 +26,7 @@ func (consent) Show(p *gate.Pending) error {
 
 type unheard struct{}
 
-func (unheard) Append(...audit.Record) error { return nil }
+func (unheard) Append(...audit.Record) {}
 
 func newModels(t *testing.T, mode hostllm.Mode) *hostllm.Switch {
 	t.Helper()

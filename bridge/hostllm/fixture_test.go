@@ -22,11 +22,10 @@ type notes struct {
 	list []audit.Record
 }
 
-func (n *notes) Append(r ...audit.Record) error {
+func (n *notes) Append(r ...audit.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = append(n.list, r...)
-	return nil
 }
 
 func (n *notes) all() []audit.Record {

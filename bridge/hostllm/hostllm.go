@@ -48,7 +48,7 @@ type Person interface {
 
 // Auditor takes the records of refusals and of changes.
 type Auditor interface {
-	Append(...audit.Record) error
+	Append(...audit.Record)
 }
 
 // RefusedError tells that hosts may not call their models again.
