@@ -161,6 +161,8 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Ended:      a.history.Add,
 		Activity:   a.activity,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
+
+		TokensChanged: a.gate.KeepTokens,
 	})
 	return a, nil
 }
@@ -255,17 +257,17 @@ func leasePath(stateDir string, d *computer.Desk) (string, error) {
 func (a *agent) openGate() error {
 	var allow []gate.Glob
 	for _, text := range a.flags.allow {
-		g, err := gate.ParseGlob(text)
+		g, err := gate.ParseNames(gate.NamedTool, text)
 		if err != nil {
 			return err
 		}
 		allow = append(allow, g)
 	}
-	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
+	rules := rulesFile(a.dir)
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.read.Approvals.Deadline, PerClient: a.read.Approvals.MaxPendingPerClient, CoolDown: a.read.Approvals.CoolDown,
-		Changed: a.pulse.Touch, Log: a.log,
+		Answered: a.note, Changed: a.pulse.Touch, Log: a.log,
 		OnAccept: func() {
 			select {
 			case a.accepted <- struct{}{}:
@@ -604,6 +606,7 @@ func (a *agent) verbs() map[string]control.Handler {
 
 // note puts into the audit what somebody did beside calls.
 func (a *agent) note(what string) {
+	a.log.Info().Msg(what)
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: what})
 }
 

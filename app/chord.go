@@ -43,6 +43,7 @@ func (a *agent) grabPanicChord(keys string) {
 		if mods, key, err = computer.ParseChord(keys); err == nil {
 			a.chord.grab, err = g.Grab(a.chord.ctx, mods, key, func() {
 				a.stopAll(stop.Stopped, "everything was stopped by the panic chord, "+keys)
+				a.note(verbStop + ", by the panic chord")
 			})
 		}
 	}

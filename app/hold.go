@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 
 	"drawbridge/app/config"
-	"drawbridge/bridge/gate"
 	"drawbridge/bridge/grant"
 	"drawbridge/bridge/hostllm"
 )
@@ -136,7 +134,7 @@ func (a *agent) reload() (reloaded, error) {
 		return reloaded{}, err
 	}
 	before := a.gate.Rules()
-	policy, err := readPolicy(next.Written, gate.RulesFile{Path: filepath.Join(a.dir, rulesName)})
+	policy, err := readPolicy(next.Written, rulesFile(a.dir))
 	if err == nil {
 		err = a.gate.SetPolicy(policy)
 	}

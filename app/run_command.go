@@ -15,6 +15,7 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/private"
 )
 
 // runOptions are the flags of run.
@@ -85,6 +86,7 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	swept := private.Sweep(dir, private.Leftover)
 
 	// The log waits while a question stands at the same terminal.
 	terminal, shown := c.terminal(), c.err
@@ -98,6 +100,9 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 	defer logFile.Close()
 	if upgraded != "" {
 		log.Warn().Msg(upgraded)
+	}
+	if swept != nil {
+		log.Warn().Err(swept).Msg("what killed processes left in the state directory stays there")
 	}
 	// What a command fails with is written to standard error anyway.
 	onlyFile := zerolog.New(logFile).With().Timestamp().Logger()
@@ -160,7 +165,7 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 // newAgent.
 func checkAllow(allow []string, backend string) error {
 	for _, g := range allow {
-		if _, err := gate.ParseGlob(g); err != nil {
+		if _, err := gate.ParseNames(gate.NamedTool, g); err != nil {
 			return usagef("--allow %q: %w", g, err)
 		}
 	}

@@ -52,6 +52,9 @@ type Options struct {
 	// Admit puts others in their place.
 	AllowedHosts   []string
 	AllowedOrigins []string
+	// TokensChanged, if set, is told when tokens may have been revoked, and which
+	// are valid, by their hash as in a Caller.
+	TokensChanged func(valid func(hash string) bool)
 	// Status, if set, fills in what the server does not know: backend,
 	// permissions, paused, pending, hosts, host_llm. It may add warnings.
 	Status func(*Status)
@@ -309,6 +312,14 @@ func (s *Server) refreshTokens(patience time.Duration) {
 }
 
 func (s *Server) dropRevoked() {
+	if s.opts.TokensChanged != nil {
+		valid := map[string]bool{}
+		all, _ := s.opts.Tokens.List() // none is valid where they cannot be read
+		for _, e := range all {
+			valid[e.Hash] = true
+		}
+		s.opts.TokensChanged(func(hash string) bool { return valid[hash] })
+	}
 	s.shut(websocket.ClosePolicyViolation, "the token was revoked", func(e token.Entry) bool { return !s.opts.Tokens.Valid(e) })
 }
 

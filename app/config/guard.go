@@ -321,7 +321,7 @@ func forClients(at func(*Client) *[]string, free []string, stricter func(accepte
 	}
 }
 
-// nothing is a glob that no tool fits, since each has a name.
+// nothing is a glob that no tool fits, since each has a name. It cannot be written.
 const nothing = ""
 
 // put puts a client's entry into a configuration that is held.

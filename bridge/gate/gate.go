@@ -109,6 +109,9 @@ type Options struct {
 	CoolDown    time.Duration // after a denial; 10 s, doubled by each further one
 	CoolDownMax time.Duration // up to this; 5 min
 
+	// Answered, if set, is told in a sentence what a person answered beside calls. It
+	// must not block, nor call the gate.
+	Answered func(what string)
 	// Changed, if set, is called after each change of what the gate shows:
 	// prompts, pause, rules. It must not block, nor call the gate.
 	Changed func()

@@ -226,7 +226,7 @@ func TestScopes(t *testing.T) {
 	for _, tt := range tests {
 		for _, hangup := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				file := RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}
+				file := RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 				d := newDesk("desk")
 				g := New(Options{Surfaces: []Surface{d}, Rules: file})
 				c := decide(t.Context(), g, request())
@@ -265,7 +265,7 @@ func TestScopes(t *testing.T) {
 func TestForget(t *testing.T) {
 	for _, scope := range []Scope{ForConn, For15m, Always} {
 		d := newDesk("desk")
-		g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+		g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 		c := decide(t.Context(), g, request())
 		answer(t, <-d.prompts, Answer{Scope: scope})
 		<-c
@@ -297,7 +297,7 @@ func TestForget(t *testing.T) {
 
 func TestOfferedScopes(t *testing.T) {
 	d := newDesk("desk")
-	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 	if err := g.SetPolicy(Policy{ConfigRules: []Rule{{Tool: "conf", Then: ThenAsk}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestOfferedScopes(t *testing.T) {
 // nothing, so it is not offered.
 func TestAlwaysBesideOwnAsk(t *testing.T) {
 	d := newDesk("desk")
-	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 	if err := g.SetPolicy(Policy{Rules: []Rule{{Tool: "bash", Then: ThenAsk}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -1035,7 +1035,7 @@ func TestAcceptedOutlivesTheProcess(t *testing.T) {
 }
 
 func TestAlwaysAndRevoke(t *testing.T) {
-	file := RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}
+	file := RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 	os.WriteFile(file.Path, []byte("- tool: read\n  then: deny\n"), 0o600)
 	rules, err := file.Load()
 	if err != nil {

@@ -73,8 +73,8 @@ var (
 
 // CheckName tells whether a host may be called so.
 func CheckName(name string) error {
-	if !nameOK.MatchString(name) {
-		return fmt.Errorf("%q is no name for a host: 1 to 64 of A-Z a-z 0-9 . _ -", name)
+	if !nameOK.MatchString(name) || strings.Trim(name, ".") == "" {
+		return fmt.Errorf("%q is no name for a host: 1 to 64 of A-Z a-z 0-9 . _ -, not dots alone", name)
 	}
 	if strings.EqualFold(name, bridge.OwnSource) {
 		return fmt.Errorf("%q is our own name; call the host otherwise", name)

@@ -36,6 +36,11 @@ func TestAtStart(t *testing.T) {
 		{"another mode", strings.Replace(allowed, "allow", "Allow", 1), Allow, Deny, "unreadable state"},
 		{"no mode", `{"v":1}`, Allow, Deny, "unreadable state"},
 		{"another version", strings.Replace(allowed, "1", "2", 1), Allow, Deny, "unreadable state"},
+		{"a newer version", `{"v":2,"mode":"allow","until":"x"}`, Allow, Deny, "unreadable state"},
+		{"a member twice", `{"v":1,"mode":"deny","mode":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
+		{"a member in another case besides", `{"v":1,"mode":"deny","Mode":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
+		{"a member in another case", `{"v":1,"MODE":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
+		{"an escaped member twice", `{"v":1,"mode":"deny","\u006dode":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
 		{"unknown field", `{"v":1,"mode":"allow","more":1}`, Allow, Deny, "unreadable state"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,6 +60,34 @@ func TestAtStart(t *testing.T) {
 				t.Errorf("saved is %+v, %v; want %+v", got, err, st)
 			}
 		})
+	}
+}
+
+// TestNewerState holds that what a newer version saved is not lost.
+func TestNewerState(t *testing.T) {
+	const saved = `{"v":3,"mode":"allow","until":"tomorrow"}`
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, StateFile), []byte(saved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a second start has nothing to keep
+		if s := openSwitch(t, Options{Dir: dir, Configured: Allow}); !s.Denied() {
+			t.Error("models are allowed by what cannot be read")
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, StateFile+".v3")); err != nil || string(b) != saved {
+			t.Errorf("kept: %s, %v", b, err)
+		}
+	}
+	// Where it cannot be kept it is not replaced.
+	dir = t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, StateFile), []byte(saved), 0o600), os.Mkdir(filepath.Join(dir, StateFile+".v3"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Dir: dir, Configured: Allow, Audit: &notes{}}); err == nil || !strings.Contains(err.Error(), "newer Drawbridge") {
+		t.Errorf("opened: %v", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, StateFile)); err != nil || string(b) != saved {
+		t.Errorf("replaced: %s, %v", b, err)
 	}
 }
 

@@ -11,8 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"drawbridge/bridge/private"
 )
 
 //go:embed drawbridge.ts
@@ -105,8 +108,12 @@ func checkOurs(path string) error {
 	return nil
 }
 
+// leftover is what replace calls a file that is not in its place yet.
+var leftover = regexp.MustCompile(`^\.drawbridge-[0-9]{1,10}$`)
+
 // replace writes a file that only its owner can read, whole or not at all.
 func replace(path string, content []byte) (err error) {
+	_ = private.Sweep(filepath.Dir(path), leftover) // it is in nobody's way
 	f, err := os.CreateTemp(filepath.Dir(path), ".drawbridge-*")
 	if err != nil {
 		return err

@@ -8,8 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
+
+	"drawbridge/bridge/private"
 )
 
 // largest is how large a file may be: a configuration is far smaller.
@@ -116,6 +119,8 @@ func backup(path string, content []byte) (string, error) {
 // replace puts content in the place of a file, unless somebody else changed that
 // meanwhile.
 func replace(path string, content []byte, mode fs.FileMode, old []byte, there bool) error {
+	left := regexp.MustCompile(`^\.` + regexp.QuoteMeta(filepath.Base(path)) + `\.[0-9]{1,10}$`)
+	_ = private.Sweep(filepath.Dir(path), left)                               // it is in nobody's way
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
 		return err

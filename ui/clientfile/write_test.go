@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestWrite(t *testing.T) {
@@ -30,6 +31,21 @@ func TestWrite(t *testing.T) {
 		t.Fatalf("%+v, %v", w, err)
 	}
 	holds(file, "one", 0o600)
+	// What a killed process left on its way into place goes; what is another's stays.
+	long := time.Now().Add(-time.Hour)
+	for _, name := range []string{".b.json.123", ".c.json.123", "b.json.123"} {
+		left := filepath.Join(dir, "a", name)
+		if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, long, long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		for name, stays := range map[string]bool{".b.json.123": false, ".c.json.123": true, "b.json.123": true} {
+			if _, err := os.Lstat(filepath.Join(dir, "a", name)); (err == nil) != stays {
+				t.Errorf("%s stays: %v, want %v", name, err == nil, stays)
+			}
+		}
+	}()
 	// Its mode stays, and so does what it was.
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
