@@ -164,12 +164,19 @@ type Wheeler interface {
 	ReverseWheel(reversed bool)
 }
 
-// Waker is a Driver whose display may go to sleep.
+// Waker is a Driver that can keep the display awake.
 type Waker interface {
+	// KeepAwake keeps a display that is awake from blanking and sleeping, until
+	// release, which is called once. Of a process that dies it is given back. Where
+	// it fails, release does nothing.
+	KeepAwake(ctx context.Context) (release func(), err error)
+}
+
+// Sleeper is a Driver that can ask its display. Others refuse their events with
+// ErrAsleep.
+type Sleeper interface {
 	// Asleep reports whether the display sleeps now.
 	Asleep(ctx context.Context) (bool, error)
-	// KeepAwake keeps the display from blanking and sleeping until release.
-	KeepAwake(ctx context.Context) (release func(), err error)
 }
 
 // Grabber is a Driver that can keep a chord of the keyboard for us.
