@@ -183,8 +183,9 @@ type Sleeper interface {
 type Grabber interface {
 	// Grab calls pressed whenever somebody presses k while mods are held, and keeps
 	// that from every other program, until it is closed. While more modifiers are
-	// held it may still call pressed, and keeps nothing. pressed is
-	// called by a goroutine of the grab's own, on which Close waits.
+	// held, as by a batch, it calls pressed as well, where the platform lets it, and
+	// may keep that too. pressed is called by a goroutine of the grab's own, on which
+	// Close waits.
 	Grab(ctx context.Context, mods []Key, k Key, pressed func()) (io.Closer, error)
 }
 
