@@ -202,6 +202,8 @@ var (
 	ErrAsleep      = errors.New("the display is asleep")
 	// ErrSecureInput: a program reads the keyboard securely, as password fields do.
 	ErrSecureInput = errors.New("secure keyboard input is on")
+	// ErrLate: who was asked did not answer in time; asked again they may.
+	ErrLate = errors.New("no answer in time")
 	// ErrUnseen: the person's own input cannot be seen.
 	ErrUnseen = errors.New("the person's mouse and keyboard cannot be seen")
 	// ErrNoPointer: this driver acts at places, and moves no pointer that could be

@@ -530,7 +530,7 @@ func (m *macDesk) focused(t *testing.T) *Window {
 func (m *macDesk) keyboard(t *testing.T) (*Window, error) {
 	t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
-		if w, err := m.d.Focused(t.Context()); !errors.Is(err, errLate) || time.Now().After(end) {
+		if w, err := m.d.Focused(t.Context()); !errors.Is(err, ErrLate) || time.Now().After(end) {
 			return w, err
 		}
 	}

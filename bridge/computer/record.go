@@ -2,6 +2,7 @@ package computer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"image"
@@ -81,13 +82,21 @@ func (r *run) before(ctx context.Context, i int) error {
 func (r *run) after(ctx context.Context, i int) {
 	if e := &r.entries[i]; e.Focus != nil {
 		ctx := context.WithoutCancel(ctx)
-		e.Focus.After = r.target(r.focused(ctx), r.part(ctx, focusedPart))
+		w, _ := r.focused(ctx)
+		e.Focus.After = r.target(w, r.part(ctx, focusedPart))
 	}
 }
 
-func (r *run) focused(ctx context.Context) *input.Window {
-	w, _ := r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) { return n.Focused(ctx) })
-	return w
+// focused asks who has the keyboard, and again where that is not told at once: a busy
+// machine may be late.
+func (r *run) focused(ctx context.Context) (w *input.Window, known bool) {
+	return r.name(ctx, func(ctx context.Context, n input.Namer) (w *input.Window, err error) {
+		for {
+			if w, err = n.Focused(ctx); !errors.Is(err, input.ErrLate) || sleep(ctx, focusLook) != nil {
+				return w, err
+			}
+		}
+	})
 }
 
 func (r *run) under(ctx context.Context, p input.Point) (w *input.Window, known bool) {
