@@ -84,6 +84,25 @@ func TestExpect(t *testing.T) {
 	}
 }
 
+// A person who ends the batch while its window is asked for is the reason, and not
+// that the window was not told.
+func TestExpectIsInterrupted(t *testing.T) {
+	for _, action := range []string{`{"type":"click","x":1,"y":1,"expect":{"app":"Mousepad"}}`, `{"type":"keypress","keys":["a"],"expect":{"app":"Mousepad"}}`} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.look()
+			r.driver.Window = func(ctx context.Context, _ *input.Point) (*input.Window, error) {
+				r.person.Act("pressed a key")
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			if s := r.call(t.Context(), "["+action+"]").StructuredContent.Stopped; s == nil || s.Reason != stop.HandBack || s.Index != 0 {
+				t.Errorf("%s: stopped %+v", action, s)
+			}
+		})
+	}
+}
+
 // What is hidden from the record can be expected, and stays hidden.
 func TestExpectHidesTitles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

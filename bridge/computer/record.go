@@ -37,6 +37,9 @@ func (r *run) before(ctx context.Context, i int) error {
 		r.tool.aimed = func(ctx context.Context, p input.Point) error { return r.aimed(ctx, p, w) }
 		part := r.part(ctx, func(ctx context.Context, i input.Inspector) (*input.Part, error) { return i.PartUnder(ctx, p) })
 		e.Target = r.target(w, part)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // and not what was not told because of it
+		}
 		if err := r.expected(a, w, "is there"); err != nil {
 			return err
 		}
@@ -52,6 +55,9 @@ func (r *run) before(ctx context.Context, i int) error {
 		w, stolen := r.settledFocus(ctx)
 		part := r.part(ctx, focusedPart)
 		e.Focus, r.keyboard = &Focus{Before: r.target(w, part)}, w
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := r.expected(a, w, "has the keyboard"); err != nil {
 			return err
 		}

@@ -146,13 +146,19 @@ func (r *rig) fixture(t *testing.T, name string, place int, react func(*window, 
 	return w, int(at.X) + 100, int(at.Y) + 75
 }
 
+// run runs actions. What the person did before that, to mark the log, may be seen only
+// then: they are run again.
 func (r *rig) run(t *testing.T, format string, args ...any) computer.Structured {
 	t.Helper()
-	s, err := r.call(t.Context(), "tester", "["+fmt.Sprintf(format, args...)+"]")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		s, err := r.call(t.Context(), "tester", "["+fmt.Sprintf(format, args...)+"]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Stopped == nil || s.Stopped.Reason != stop.HandBack {
+			return s
+		}
 	}
-	return s
 }
 
 // What becomes of actions on windows that do not do as they should.
