@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -100,7 +101,9 @@ func (r *rig) lookups(ctx context.Context, n int) (click, key durations, err err
 	if err := form.Await(ctx, "focused"); err != nil {
 		return nil, nil, err
 	}
-	at := input.Point{X: 450, Y: 190}
+	// In turn into the entry and onto the button.
+	places := []float64{190, 410}
+	at := input.Point{X: 450, Y: places[0]}
 	namer := r.desk.Input.(input.Namer)
 	part, focusedPart := func() {}, func() {} // where the platform tells of parts with their windows
 	if in, ok := r.desk.Input.(input.Inspector); ok {
@@ -127,9 +130,18 @@ func (r *rig) lookups(ctx context.Context, n int) (click, key durations, err err
 		}
 		return time.Since(begin)
 	}
-	for range n {
-		click = append(click, took(under, part, focused, under))
-		key = append(key, took(focused, focusedPart, focused, focusedPart))
+	beside := func(other func(), all ...func()) func() {
+		return func() {
+			var done sync.WaitGroup
+			done.Go(other)
+			took(all...)
+			done.Wait()
+		}
+	}
+	for i := range n {
+		at.Y = places[i%len(places)]
+		click = append(click, took(beside(part, under, focused), under))
+		key = append(key, took(beside(focusedPart, focused), beside(focusedPart, focused)))
 	}
 	return click, key, context.Cause(ctx)
 }
