@@ -77,8 +77,9 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 	defer stopNow(nil)
 
 	type outcome struct {
-		reason stop.Reason
-		err    error
+		reason  stop.Reason
+		message string
+		err     error
 	}
 	ended := make(chan outcome, 1)
 	waiting, over := context.WithCancel(ctx)
@@ -88,7 +89,7 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 		s, err := call(running, tool, client, b.actions)
 		o := outcome{err: err}
 		if s.Stopped != nil {
-			o.reason = s.Stopped.Reason
+			o.reason, o.message = s.Stopped.Reason, s.Stopped.Message
 		}
 		ended <- o
 	}()
@@ -99,7 +100,7 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 			// What the person did last, after the trial before, was seen only now.
 			return r.interrupted(ctx, tool, client, b, rnd, act, first, reason)
 		}
-		return t, fmt.Errorf("%s: no event came: %w; it ended with %q, %v", b.name, err, o.reason, o.err)
+		return t, fmt.Errorf("%s: no event came: %w; it ended with %q (%s), %v", b.name, err, o.reason, o.message, o.err)
 	}
 	time.Sleep(time.Duration(rnd.Int64N(int64(latest))))
 	if err := act(ctx, stopNow); err != nil {
@@ -110,7 +111,7 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 		return t, o.err
 	}
 	if o.reason != reason {
-		return t, fmt.Errorf("%s: stopped for %q, want %q", b.name, o.reason, reason)
+		return t, fmt.Errorf("%s: stopped for %q (%s), want %q", b.name, o.reason, o.message, reason)
 	}
 	if err := r.allUp(); err != nil {
 		return t, fmt.Errorf("%s: %w", b.name, err)
