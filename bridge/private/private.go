@@ -1,5 +1,6 @@
 // Package private reads and writes files that only their owner may see: opened
-// without following links, of the right owner and mode, replaced whole.
+// without following links, of the right owner and mode, replaced whole. It also
+// reads those of others without waiting for what is no file.
 package private
 
 import (
