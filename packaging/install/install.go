@@ -83,6 +83,9 @@ func (e *DowngradeError) Error() string {
 func Install(o Options) (Result, error) {
 	target := filepath.Join(o.Dir, Name)
 	r := Result{App: target}
+	if real, err := filepath.EvalSymlinks(o.Source); err == nil { // or it says below that there is none
+		o.Source = real
+	}
 	next, err := verify.Bundle(o.Source)
 	if err != nil {
 		return r, fmt.Errorf("this app is not whole and is not installed; get it again: %w", err)

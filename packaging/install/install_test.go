@@ -117,7 +117,11 @@ func TestInstallAndReplace(t *testing.T) {
 	if err != nil || r.Version != "1.0.0" || r.Replaced != "" || r.App != filepath.Join(dir, Name) {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if r, err = Install(Options{Source: two, Dir: dir}); err != nil || r.Replaced != "1.0.0" || r.PermissionsLost {
+	link := filepath.Join(t.TempDir(), "latest.app")
+	if err := os.Symlink(two, link); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = Install(Options{Source: link, Dir: dir}); err != nil || r.Replaced != "1.0.0" || r.PermissionsLost {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if v := version(t, dir); v != "2.0.0" {

@@ -35,29 +35,29 @@ func TestPKCS12(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := sign.ReadPKCS12(file, "right", sample.Now)
+	got, err := sign.ReadPKCS12(file, "right", nil, sample.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.TeamID() != "TEAM123456" || len(got.Chain) != 2 || !got.Chain[0].Equal(id.Chain[0]) || !got.Chain[1].Equal(id.Chain[1]) {
 		t.Errorf("team %q, %d issuers", got.TeamID(), len(got.Chain))
 	}
-	_, err = sign.ReadPKCS12(file, "wrong", sample.Now)
+	_, err = sign.ReadPKCS12(file, "wrong", nil, sample.Now)
 	wantError(t, "a wrong password", err, "password")
-	_, err = sign.ReadPKCS12(file, "right", sample.Now.AddDate(10, 0, 0))
+	_, err = sign.ReadPKCS12(file, "right", nil, sample.Now.AddDate(10, 0, 0))
 	wantError(t, "later", err, "expired on 2031-03-01")
-	_, err = sign.ReadPKCS12(file, "right", sample.Now.AddDate(-1, 0, 0))
+	_, err = sign.ReadPKCS12(file, "right", nil, sample.Now.AddDate(-1, 0, 0))
 	wantError(t, "earlier", err, "valid only from")
-	_, err = sign.ReadPKCS12(file[:100], "right", sample.Now)
+	_, err = sign.ReadPKCS12(file[:100], "right", nil, sample.Now)
 	wantError(t, "a cut file", err, "no PKCS#12")
-	_, err = sign.ReadPKCS12(nil, "right", sample.Now)
+	_, err = sign.ReadPKCS12(nil, "right", nil, sample.Now)
 	wantError(t, "nothing", err, "no PKCS#12")
 
 	trust, err := pkcs12.Modern.EncodeTrustStore(issuers, "right")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = sign.ReadPKCS12(trust, "right", sample.Now)
+	_, err = sign.ReadPKCS12(trust, "right", nil, sample.Now)
 	wantError(t, "no key", err, "no PKCS#12")
 
 	// An authority is not for signing code.
@@ -66,7 +66,7 @@ func TestPKCS12(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = sign.ReadPKCS12(mixed, "right", sample.Now)
+	_, err = sign.ReadPKCS12(mixed, "right", nil, sample.Now)
 	wantError(t, "another's key", err, "does not belong")
 }
 
@@ -92,11 +92,11 @@ func TestOpenSSLPKCS12(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := sign.ReadPKCS12(b, "right", sample.Now)
+		got, err := sign.ReadPKCS12(b, "right", nil, sample.Now)
 		if err != nil || !got.Cert.Equal(id.Cert) || got.TeamID() != "" {
 			t.Errorf("openssl %v: %v", args, err)
 		}
-		_, err = sign.ReadPKCS12(b, "wrong", sample.Now)
+		_, err = sign.ReadPKCS12(b, "wrong", nil, sample.Now)
 		wantError(t, "a wrong password", err, "password")
 	}
 }
