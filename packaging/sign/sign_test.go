@@ -1,10 +1,16 @@
 package sign_test
 
 import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"io/fs"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +74,81 @@ func TestPKCS12(t *testing.T) {
 	}
 	_, err = sign.ReadPKCS12(mixed, "right", nil, sample.Now)
 	wantError(t, "another's key", err, "does not belong")
+}
+
+// TestKeys refuses keys with which macOS takes no signed code.
+func TestKeys(t *testing.T) {
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	short, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		key  crypto.Signer
+		want string
+	}{
+		{edwards, "an Ed25519 one"},
+		{short, "has 1024 bits"},
+	} {
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Sample"}, NotBefore: sample.Now.AddDate(0, 0, -1), NotAfter: sample.Now.AddDate(1, 0, 0),
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, c.key.Public(), c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p12, err := pkcs12.Modern.Encode(c.key, cert, nil, "right")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := sign.ReadPKCS12(p12, "right", nil, sample.Now)
+		wantError(t, "from PKCS#12", err, c.want)
+		if id != nil {
+			t.Error("an identity all the same")
+		}
+		secret, err := x509.MarshalPKCS8PrivateKey(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "identity.pem")
+		content := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = sign.ReadFile(file, sample.Now)
+		wantError(t, "from a file", err, c.want)
+		wantError(t, "signing", sign.Bundle(t.TempDir(), sign.Options{Identity: &sign.Identity{Cert: cert, Key: c.key}, Now: sample.Now}), c.want)
+	}
+}
+
+// TestChain refuses a Developer ID that would get another requirement than that of
+// its team.
+func TestChain(t *testing.T) {
+	id := sample.DeveloperID(t, "TEAM123456")
+	for want, chain := range map[string][]*x509.Certificate{
+		"without its issuer": nil,
+		"has not the mark":   {id.Chain[1]},
+	} {
+		broken := &sign.Identity{Cert: id.Cert, Chain: chain, Key: id.Key}
+		err := sign.Bundle(t.TempDir(), sign.Options{Identity: broken, Now: sample.Now})
+		var typed *sign.ChainError
+		if !errors.As(err, &typed) {
+			t.Errorf("%v", err)
+		}
+		wantError(t, want, err, want)
+	}
+	none := sample.DeveloperID(t, "")
+	none.Cert.Subject.OrganizationalUnit = nil
+	wantError(t, "no team", sign.Bundle(t.TempDir(), sign.Options{Identity: none, Now: sample.Now}), "does not name one team")
 }
 
 // TestOpenSSLPKCS12 reads what openssl writes, in its old and its new form.
