@@ -128,7 +128,7 @@ func (c *cli) rulesCommand() *cobra.Command {
 					fmt.Fprintln(t, "no rules")
 				}
 				for _, w := range l.Warnings {
-					fmt.Fprintf(t, "warning: %s\n", w)
+					fmt.Fprintf(t, "warning: %s\n", ui.Escape(w, 0)) // the configuration has a part in it
 				}
 				return t.Flush()
 			},

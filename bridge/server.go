@@ -49,6 +49,7 @@ type Options struct {
 	Exposed func(client, source, tool string) bool
 	// AllowedHosts are names besides loopback that a Host header may carry,
 	// AllowedOrigins are pages (scheme://host:port) that may use the endpoint.
+	// Admit puts others in their place.
 	AllowedHosts   []string
 	AllowedOrigins []string
 	// TokensChanged, if set, is told when tokens may have been revoked, and which
@@ -93,6 +94,7 @@ type Server struct {
 	joins    joins
 	sessions sessions
 	upgrader websocket.Upgrader
+	admitted atomic.Pointer[admitted]
 
 	base context.Context // ends with a *stop.Error when the server closes
 	end  context.CancelCauseFunc
@@ -148,6 +150,7 @@ func New(o Options) *Server {
 		idle:     make(chan struct{}),
 		gone:     make(chan struct{}),
 	}
+	s.Admit(o.AllowedHosts, o.AllowedOrigins)
 	s.joins = joins{seed: maphash.MakeSeed(), runs: map[uint64][]*run{}}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	s.upgrader = websocket.Upgrader{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +21,11 @@ type Options struct {
 	Seal       Sealer // vouches for the saved state; nil: nothing can
 	Configured Mode
 	ModelHosts []string // patterns of destinations beside the built-in ones
-	Person     Person   // nil: nobody can be asked
-	Audit      Auditor
+	// Doubt tells that more patterns may have been accepted than ModelHosts has:
+	// those of the saved state are refused besides, whoever wrote it.
+	Doubt  bool
+	Person Person // nil: nobody can be asked
+	Audit  Auditor
 	// Changed, if set, is called when the state or the hosts change. It must not
 	// block, nor call the switch.
 	Changed func()
@@ -55,6 +59,13 @@ type Switch struct {
 func Open(o Options) (*Switch, error) {
 	s := &Switch{opts: o, file: stateFile{o.Dir, o.Seal}, changed: make(chan struct{}), ledger: ledger{}}
 	s.hosts = append(append(s.hosts, modelHosts...), o.ModelHosts...)
+	if last, err := s.file.read(); o.Doubt && err == nil {
+		for _, h := range last.ModelHosts {
+			if !slices.Contains(s.hosts, h) && CheckModelHost(h) == nil {
+				s.hosts = append(s.hosts, h)
+			}
+		}
+	}
 	var err error
 	if s.match, err = newMatcher(s.hosts); err != nil {
 		return nil, err

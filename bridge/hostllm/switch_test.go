@@ -363,3 +363,36 @@ func TestPatternsAreSaved(t *testing.T) {
 		t.Error("a pattern that is none was taken")
 	}
 }
+
+// TestDoubt: what was refused before is refused still, when what was accepted
+// cannot be told.
+func TestDoubt(t *testing.T) {
+	dir := t.TempDir()
+	open := func(doubt bool, hosts ...string) *Switch {
+		t.Helper()
+		s, err := Open(Options{Dir: dir, Configured: Deny, ModelHosts: hosts, Doubt: doubt, Audit: &notes{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	knows := func(s *Switch) bool {
+		_, ok := s.match.matchName("llm.example")
+		return ok
+	}
+	open(false, "llm.example")
+	for range 2 { // it is saved again
+		if !knows(open(true)) {
+			t.Error("forgotten in doubt")
+		}
+	}
+	if knows(open(false)) {
+		t.Error("known, and not configured any more")
+	}
+	if err := os.WriteFile(filepath.Join(dir, StateFile), []byte(`{"v":1,"mode":"deny","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":["llm.example","https://none"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !knows(open(true)) {
+		t.Error("one that is none hides the others")
+	}
+}
