@@ -242,8 +242,8 @@ func TestUninstallGoesOn(t *testing.T) {
 	}
 }
 
-// TestPassing tells a command that may not stay where it is.
-func TestPassing(t *testing.T) {
+// TestMayGo tells a command that may not stay where it is.
+func TestMayGo(t *testing.T) {
 	home := t.TempDir()
 	tree := filepath.Join(home, "src", "drawbridge")
 	if err := os.MkdirAll(filepath.Join(tree, ".git"), 0o755); err != nil {
@@ -257,7 +257,7 @@ func TestPassing(t *testing.T) {
 		"/opt/drawbridge":                                               "",
 		filepath.Join(tree, "Drawbridge.app/Contents/MacOS/drawbridge"): "",
 	} {
-		if got := passing(program, home, ""); want == "" && got != "" || !strings.Contains(got, want) {
+		if got := mayGo(program, home, ""); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", program, got, want)
 		}
 	}

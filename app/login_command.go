@@ -41,7 +41,7 @@ login item that starts something that was moved.`,
 				if !changed {
 					what += " already"
 				}
-				if why := passing(program, c.getenv("HOME"), c.getenv("TMPDIR")); why != "" {
+				if why := mayGo(program, c.getenv("HOME"), c.getenv("TMPDIR")); why != "" {
 					fmt.Fprintf(c.err, "warning: it starts %s: %s; put the command where it stays, as with %s, and run login-item install from there\n", program, why, ownPlace)
 				}
 				_, err = fmt.Fprintf(c.out, "%s: %s\n", what, file)
@@ -168,8 +168,8 @@ func (c *cli) loginProgram() (string, error) {
 // ownPlace is how a person puts the command where it stays, where it is in no app.
 const ownPlace = "install -D build/drawbridge ~/.local/bin/drawbridge"
 
-// passing says why a program that is in no app may not stay where it is, or nothing.
-func passing(program, home, temp string) string {
+// mayGo says why a program that is in no app may not stay where it is, or nothing.
+func mayGo(program, home, temp string) string {
 	if install.AppOf(program) != "" {
 		return "" // whether it stays was looked at
 	}

@@ -29,10 +29,10 @@ func (l launchd) file() string {
 func (l launchd) logs() string { return filepath.Join(l.Home, "Library", "Logs", "Drawbridge") }
 
 // launchdTemplate starts the program inside the app itself, so that permissions are
-// the app's. It is started again after a crash and not after it was quit; a wrong
-// configuration is looked at again every half minute. It does not say that it is
-// for a graphical session, which every agent is: macOS 26 was seen to refuse one
-// that does.
+// the app's. It is started again after a crash and not after it was quit, which for
+// launchd is one thing with ending well: so the agent ends, too, where it finds what
+// a person must mend. It does not say that it is for a graphical session, which every
+// agent is: macOS 26 was seen to refuse one that does.
 const launchdTemplate = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">

@@ -33,8 +33,8 @@ func (s systemd) file() string {
 
 // systemdTemplate follows the graphical session: it starts with it and ends with
 // it, where the library's own would wait for a target that the service manager of
-// a person does not have. It starts again after a crash, and not where the
-// configuration is wrong.
+// a person does not have. It starts again after a crash, and not where a person must
+// mend something first, with which the agent ends with 2.
 const systemdTemplate = `[Unit]
 Description={{Description}}
 PartOf=graphical-session.target
