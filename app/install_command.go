@@ -133,6 +133,8 @@ func writeInstalled(w io.Writer, r installed) error {
 	switch {
 	case r.Unchanged:
 		fmt.Fprintf(&b, "Drawbridge %s is in place: %s\n", r.Version, r.App)
+	case r.Replaced == r.Version:
+		fmt.Fprintf(&b, "installed Drawbridge %s: %s (in place of another build of it)\n", r.Version, r.App)
 	case r.Replaced != "":
 		fmt.Fprintf(&b, "installed Drawbridge %s: %s (in place of %s)\n", r.Version, r.App, r.Replaced)
 	default:

@@ -65,7 +65,7 @@ func (e *IdentityError) Error() string {
 	if old == "" {
 		old = "a requirement that cannot be read"
 	}
-	return fmt.Sprintf(`to macOS, the new app is another one than %s. The permissions given to it (Accessibility, Screen Recording) would be lost.
+	return fmt.Sprintf(`to macOS, the new app is another one than %s. The permissions given to it (Accessibility, Screen Recording, Input Monitoring) would be lost.
 in place: %s
 new: %s`, e.App, old, e.New.Requirement)
 }

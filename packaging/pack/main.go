@@ -157,8 +157,8 @@ const noVersion = "0.0.0"
 
 const adHocWarning = `
 WARNING: signed ad hoc. macOS will take every build for another app, so that
-Accessibility and Screen Recording must be given again after each one. Make an
-identity once, with: make identity
+permissions must be given again after each one. Make an identity once, with:
+make identity
 `
 
 func writeReport(w io.Writer, r verify.Report) {
@@ -258,7 +258,8 @@ func identityCommand(_ context.Context, args []string, out io.Writer, _ func(str
 
 Keep a copy of that file somewhere safe, and show it to nobody. macOS ties the
 permissions that you give Drawbridge to it. If it is lost, the next build is
-another app to macOS, and Accessibility and Screen Recording must be given again.
+another app to macOS, and Accessibility, Screen Recording and Input Monitoring must
+be given again.
 Who has it can sign a program that macOS takes for your Drawbridge.
 `, *name, id.Cert.NotAfter.Format(time.DateOnly), *place)
 	return nil
