@@ -220,12 +220,12 @@ func (a *agent) openDesk(ctx context.Context) error {
 		a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "released what a dead process held: " + strings.Join(released, ", ")})
 	}
 	if a.journal, err = input.OpenJournal(path); err != nil {
-		return err
+		return staying(err)
 	}
 	a.onClose("journal", a.journal.Close)
 	lease, err := leasePath(a.dir, d)
 	if err != nil {
-		return err
+		return staying(err)
 	}
 	a.lease = gate.NewLease(lease, a.conf.Computer.LeaseQueue)
 	return nil
