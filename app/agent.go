@@ -98,10 +98,10 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		err = tokens.EnsureDefault()
 	}
 	if err != nil {
-		return nil, err
+		return nil, staying(err)
 	}
 	if a.audit, err = audit.Open(auditDir(dir), audit.Options{MaxSize: conf.Audit.MaxBytes, Generations: conf.Audit.Generations, Log: log}); err != nil {
-		return nil, err
+		return nil, staying(err)
 	}
 	a.onClose("audit", a.audit.Close)
 	if err := a.openGate(); err != nil {
@@ -120,7 +120,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		return nil, err
 	}
 	if err := a.openModels(); err != nil {
-		return nil, err
+		return nil, staying(err)
 	}
 	a.tool = computer.New(computer.Options{
 		Desk: a.desk, Config: toolConfig(conf.Config), Lease: a.lease,
@@ -142,7 +142,7 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Withheld: a.isWaiting,
 		Models:   a.models,
 	}); err != nil {
-		return nil, err
+		return nil, staying(err)
 	}
 	a.onClose("hosts", func() error { a.hosts.Close(); return nil })
 	a.newActivity(ctx)
@@ -220,12 +220,12 @@ func (a *agent) openDesk(ctx context.Context) error {
 		a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "released what a dead process held: " + strings.Join(released, ", ")})
 	}
 	if a.journal, err = input.OpenJournal(path); err != nil {
-		return err
+		return staying(err)
 	}
 	a.onClose("journal", a.journal.Close)
 	lease, err := leasePath(a.dir, d)
 	if err != nil {
-		return err
+		return staying(err)
 	}
 	a.lease = gate.NewLease(lease, a.conf.Computer.LeaseQueue)
 	return nil
@@ -414,7 +414,7 @@ func (a *agent) run(ctx context.Context) error {
 	defer a.close()
 	ln, warning, err := bridge.Listen(a.config().Listen)
 	if err != nil {
-		return err
+		return staying(err)
 	}
 	if warning != "" {
 		a.server.Warn(warning)
@@ -428,7 +428,7 @@ func (a *agent) run(ctx context.Context) error {
 	})
 	if err != nil {
 		ln.Close()
-		return err
+		return staying(err)
 	}
 	a.onClose(bridge.EndpointFile, remove)
 	a.mu.Lock()
@@ -439,7 +439,7 @@ func (a *agent) run(ctx context.Context) error {
 	ctl, err := control.Listen(a.dir, a.verbs(), a.count, a.log)
 	if err != nil {
 		ln.Close()
-		return err
+		return staying(err)
 	}
 	a.onClose("control socket", ctl.Close)
 	a.hosts.Start()

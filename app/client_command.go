@@ -118,9 +118,9 @@ func (c *cli) writeClientConfig(name, kind string) error {
 	}
 	path := k.File
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home := c.getenv("HOME")
-		if !filepath.IsAbs(home) {
-			return errors.New("HOME is not set, so the file of the program cannot be found")
+		home, err := homeDir(c.getenv)
+		if err != nil {
+			return err
 		}
 		path = filepath.Join(home, rest)
 	} else if path, err = filepath.Abs(path); err != nil {

@@ -190,9 +190,9 @@ func writeReport(w io.Writer, name string, r host.Report) error {
 
 // extensionDir is where a program of this kind looks for extensions.
 func (c *cli) extensionDir(kind string) (string, error) {
-	home := c.getenv("HOME")
-	if home == "" {
-		return "", errNoHome
+	home, err := homeDir(c.getenv)
+	if err != nil {
+		return "", err
 	}
 	dir, err := hosts.Dir(kind, home, c.getenv)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"drawbridge/bridge/private"
@@ -19,6 +19,9 @@ const (
 	keptPictures = 50
 	keptBytes    = 64 << 20
 )
+
+// pictureName is that of a picture that was kept: when, and what it was called.
+var pictureName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-.*-[0-9]+\.[a-z0-9]+$`)
 
 // pictureDir makes the place of kept pictures, drops the oldest that are too many,
 // and returns what the names of new ones begin with.
@@ -42,7 +45,7 @@ func dropOldest(dir string, files int, bytes int64) error {
 	var pictures []fs.FileInfo
 	for _, e := range entries {
 		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || !strings.Contains(info.Name(), "-")) {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || !pictureName.MatchString(info.Name())) {
 			continue // gone already, or none of ours
 		}
 		if err != nil {

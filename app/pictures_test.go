@@ -42,20 +42,21 @@ func TestPictureDir(t *testing.T) {
 		return names
 	}
 	add("theirs", 1, 10000*time.Hour) // a person's own stays
+	add("my-cat.png", 1, 10000*time.Hour)
 	for i := range keptPictures + 10 {
-		add(fmt.Sprintf("a-%02d.png", i), 10, time.Duration(1000-i)*time.Hour)
+		add(fmt.Sprintf("20260101-000000-a-%02d.png", i), 10, time.Duration(1000-i)*time.Hour)
 	}
 	if _, _, err := c.pictureDir(); err != nil {
 		t.Fatal(err)
 	}
-	if names := left(); len(names) != keptPictures || !names["theirs"] || names["a-10.png"] || !names["a-11.png"] {
+	if names := left(); len(names) != keptPictures+1 || !names["theirs"] || !names["my-cat.png"] || names["20260101-000000-a-10.png"] || !names["20260101-000000-a-11.png"] {
 		t.Errorf("after too many: %v", names)
 	}
-	add("b-big.png", keptBytes-100, time.Hour)
+	add("20260102-000000-big-1.png", keptBytes-100, time.Hour)
 	if _, _, err := c.pictureDir(); err != nil {
 		t.Fatal(err)
 	}
-	if names := left(); len(names) != 12 || !names["b-big.png"] || !names["a-59.png"] || names["a-49.png"] {
+	if names := left(); len(names) != 13 || !names["20260102-000000-big-1.png"] || !names["20260101-000000-a-59.png"] || names["20260101-000000-a-49.png"] {
 		t.Errorf("after too much: %v", names)
 	}
 }

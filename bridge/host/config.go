@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/private"
 )
 
 // Kinds of hosts. An attached session may name a kind of its own.
@@ -161,12 +162,9 @@ func (c *Config) header() (http.Header, error) {
 				return nil, fmt.Errorf("header %s: the variable %s is not set in the agent's environment", k, s.Env)
 			}
 		} else {
-			b, err := os.ReadFile(s.File)
+			b, err := private.ReadPlain(s.File, 0, maxSecret)
 			if err != nil {
 				return nil, fmt.Errorf("header %s: %w", k, err)
-			}
-			if len(b) > maxSecret {
-				return nil, fmt.Errorf("header %s: %s has %d bytes, more than a header holds", k, s.File, len(b))
 			}
 			v = strings.TrimSpace(string(b))
 		}

@@ -1,5 +1,6 @@
 // Package private reads and writes files that only their owner may see: opened
-// without following links, of the right owner and mode, replaced whole.
+// without following links, of the right owner and mode, replaced whole. It also
+// reads those of others without waiting for what is no file.
 package private
 
 import (
@@ -187,7 +188,7 @@ func Open(path string, flags int) (*os.File, error) {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
 		return nil, fmt.Errorf("%s is a link; a file of its own must stand there: remove the link", path)
 	}
-	if errors.Is(err, unix.EISDIR) {
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENXIO) { // a directory; a pipe or a socket
 		return nil, fmt.Errorf("%s is no regular file: move it away", path)
 	}
 	if err != nil {

@@ -146,7 +146,7 @@ func (s *Store) read() (file, error) {
 		return f, nil
 	}
 	if err != nil {
-		return f, fmt.Errorf("reading the tokens: %w%s", err, remedy(err))
+		return f, fmt.Errorf("reading the tokens: %w%s", err, remedy(err, "revoke what you do not know there, if somebody may have written to it"))
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -159,11 +159,11 @@ func (s *Store) read() (file, error) {
 	return f, nil
 }
 
-// remedy says what else is to be done where others could read tokens.
-func remedy(err error) string {
+// remedy adds what else is to be done where others had a hand on a file.
+func remedy(err error, then string) string {
 	var shared *private.SharedError
 	if errors.As(err, &shared) {
-		return ", and take new tokens if somebody may have read it"
+		return ", and " + then
 	}
 	return ""
 }
@@ -291,7 +291,7 @@ func (s *Store) EnsureDefault() error {
 		return nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading the token for local use: %w%s", err, remedy(err))
+		return fmt.Errorf("reading the token for local use: %w%s", err, remedy(err, "take a new one if somebody may have read it: drawbridge client revoke default, then client add default"))
 	}
 	if err := s.Revoke(DefaultName, Client); err != nil && !errors.Is(err, ErrUnknown) {
 		return err
@@ -315,7 +315,7 @@ func (s *Store) KeepDefault(token string) error {
 func ReadDefault(dir string) (string, error) {
 	b, err := private.ReadFile(filepath.Join(dir, DefaultFileName), 1024)
 	if err != nil {
-		return "", fmt.Errorf("reading the token for local use: %w%s", err, remedy(err))
+		return "", fmt.Errorf("reading the token for local use: %w%s", err, remedy(err, "take a new one if somebody may have read it: drawbridge client revoke default, then client add default"))
 	}
 	return string(bytes.TrimSpace(b)), nil
 }

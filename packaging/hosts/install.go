@@ -30,6 +30,9 @@ const (
 	settingsFile  = "drawbridge.json"
 )
 
+// maxExtension is more than any version of the extension has.
+const maxExtension = 1 << 20
+
 // ourMark begins the extension; a file that does not begin so is somebody else's.
 var ourMark = []byte("// Drawbridge's extension")
 
@@ -96,7 +99,7 @@ func Uninstall(dir string) (bool, error) {
 
 // checkOurs refuses to touch a file of that name that is not ours.
 func checkOurs(path string) error {
-	b, err := os.ReadFile(path)
+	b, err := private.ReadPlain(path, 0, maxExtension)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

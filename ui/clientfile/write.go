@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"time"
 
 	"drawbridge/bridge/private"
@@ -75,19 +74,11 @@ func Write(path string, secret bool, merge func(old []byte) ([]byte, error)) (Wr
 }
 
 func read(path string) ([]byte, fs.FileMode, error) {
-	// Not waiting for a writer: a named pipe may stand there.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := private.OpenPlain(path, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no file", path)
-	}
 	if info.Size() > largest {
 		return nil, 0, fmt.Errorf("%s is larger than %d bytes, which no configuration is", path, largest)
 	}

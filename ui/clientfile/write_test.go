@@ -76,7 +76,7 @@ func TestWrite(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(pipe, false, set("x")); err == nil || !strings.Contains(err.Error(), "is no file") {
+	if _, err := Write(pipe, false, set("x")); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
 	// A link stays one.
@@ -110,7 +110,7 @@ func TestWrite(t *testing.T) {
 			_, err := Write(file, true, func([]byte) ([]byte, error) { return []byte("five"), os.WriteFile(file, []byte("theirs"), 0o600) })
 			return err
 		},
-		"is no file":        func() error { _, err := Write(dir, true, set("x")); return err },
+		"no regular file":        func() error { _, err := Write(dir, true, set("x")); return err },
 		"a link to nothing": func() error { _, err := Write(filepath.Join(dir, "dangling"), true, set("x")); return err },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(name, "no: ")) {
