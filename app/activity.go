@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +26,8 @@ const pageAudit = 50
 func (c *cli) activityCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "activity", Short: "Open the page that shows everything the agent does",
-		Long: `Have the running agent open its activity page in the browser. The page shows
-everything; it answers for a person only once they picked the number that it
+		Long: `Have the running agent open its activity page in the browser of the person who
+runs it. Exit code 1 means that no browser could be opened. The page shows everything; it answers for a person only once they picked the number that it
 shows on the tray, a notification or the terminal.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.ask(cmd, verbActivity, nil, nil) },
@@ -57,13 +58,17 @@ func (a *agent) openActivity() error {
 	}
 	base := "http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/mcp")
 	if err := a.activity.Open(base); err != nil {
-		return fmt.Errorf("the activity page cannot be opened: %w", err)
+		return fmt.Errorf("no browser could be opened (%w): install one, or run the agent where there is one; the page is %s/activity, and shows nothing but in a browser that the agent opened", err, base)
 	}
 	return nil
 }
 
-// browse opens an address in the person's browser, and does not wait for it.
-func browse(url string) error {
+// browseTime is how long a browser may take to say that it is none.
+const browseTime = 10 * time.Second
+
+// browse opens an address in the person's browser. It returns once a page came from
+// there, or the opener ended, or is busy for long: some end only with the browser.
+func browse(ctx context.Context, url string, opened <-chan struct{}) error {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		opener = "open"
@@ -72,7 +77,19 @@ func browse(url string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", opener, err)
 	}
-	go func() { _ = cmd.Wait() }() // it ends when the browser took the address, or with the browser
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	late := time.NewTimer(browseTime)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("%s: %w", opener, err)
+		}
+	case <-opened:
+	case <-late.C:
+	case <-ctx.Done():
+	}
 	return nil
 }
 

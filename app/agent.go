@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -70,11 +68,18 @@ type agent struct {
 	previews ui.Previews
 	history  ui.History
 
-	reloading sync.Mutex // one reload at a time
-	mu        sync.Mutex // guards conf, url and show
-	conf      *config.Loaded
-	url       string // of the endpoint; empty before it serves
-	show      func() // makes the agent seen by the person; nil: there is nothing to show
+	accepted  chan struct{} // told when a person accepted what loosens
+	chord     panicChord
+	reloading sync.Mutex      // one reload at a time
+	holding   sync.Mutex      // one configuration is put in force at a time
+	mu        sync.Mutex      // guards what follows
+	read      *config.Loaded  // as it was read last
+	conf      *config.Loaded  // as it is in force
+	begun     *config.Loaded  // as it was in force at the start
+	waiting   map[string]bool // hosts that wait for a person
+	noChord   string          // why the panic chord stops nothing
+	url       string          // of the endpoint; empty before it serves
+	show      func()          // makes the agent seen by the person; nil: there is nothing to show
 
 	undo []func() // what close does, in the order in which it was begun
 }
@@ -82,33 +87,40 @@ type agent struct {
 // newAgent opens everything that the agent holds. It undoes what it began when
 // it fails.
 func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, dir string, terminal *ui.Terminal, log zerolog.Logger, end context.CancelCauseFunc) (_ *agent, err error) {
-	a := &agent{cli: c, flags: o, dir: dir, terminal: terminal, log: log, end: end, conf: conf}
+	a := &agent{cli: c, flags: o, dir: dir, terminal: terminal, log: log, end: end, read: conf, accepted: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			a.close()
 		}
 	}()
-	a.exposed.set(conf.Config)
-
 	tokens, err := token.Open(dir)
 	if err == nil {
 		err = tokens.EnsureDefault()
 	}
 	if err != nil {
-		return nil, err
+		return nil, staying(err)
 	}
 	if a.audit, err = audit.Open(auditDir(dir), audit.Options{MaxSize: conf.Audit.MaxBytes, Generations: conf.Audit.Generations, Log: log}); err != nil {
-		return nil, err
+		return nil, staying(err)
 	}
 	a.onClose("audit", a.audit.Close)
-	if err := a.openDesk(ctx); err != nil {
-		return nil, err
-	}
 	if err := a.openGate(); err != nil {
 		return nil, err
 	}
-	if err := a.openModels(); err != nil {
+	if conf, err = a.hold(); err != nil {
 		return nil, err
+	}
+	if named := a.read.Computer.Backend; named != conf.Computer.Backend && named != a.read.Written.Computer.Backend {
+		return nil, usagef("%s is not used: to leave the backend %s, which the configuration had, takes a person, who is asked when it stands in the configuration",
+			a.read.From("computer.backend"), conf.Computer.Backend)
+	}
+	a.begun = conf
+	a.exposed.set(conf.Config)
+	if err := a.openDesk(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.openModels(); err != nil {
+		return nil, staying(err)
 	}
 	a.tool = computer.New(computer.Options{
 		Desk: a.desk, Config: toolConfig(conf.Config), Lease: a.lease,
@@ -127,9 +139,10 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		},
 		Reserved: func(name, _ string) bool { return hasHostToken(tokens, name) },
 		Trusted:  a.gate.TrustHint,
+		Withheld: a.isWaiting,
 		Models:   a.models,
 	}); err != nil {
-		return nil, err
+		return nil, staying(err)
 	}
 	a.onClose("hosts", func() error { a.hosts.Close(); return nil })
 	a.newActivity(ctx)
@@ -148,6 +161,8 @@ func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, di
 		Ended:      a.history.Add,
 		Activity:   a.activity,
 		ConnClosed: func(c bridge.Caller) { a.gate.ConnClosed(c.Conn) },
+
+		TokensChanged: a.gate.KeepTokens,
 	})
 	return a, nil
 }
@@ -205,12 +220,12 @@ func (a *agent) openDesk(ctx context.Context) error {
 		a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "released what a dead process held: " + strings.Join(released, ", ")})
 	}
 	if a.journal, err = input.OpenJournal(path); err != nil {
-		return err
+		return staying(err)
 	}
 	a.onClose("journal", a.journal.Close)
 	lease, err := leasePath(a.dir, d)
 	if err != nil {
-		return err
+		return staying(err)
 	}
 	a.lease = gate.NewLease(lease, a.conf.Computer.LeaseQueue)
 	return nil
@@ -242,24 +257,30 @@ func leasePath(stateDir string, d *computer.Desk) (string, error) {
 func (a *agent) openGate() error {
 	var allow []gate.Glob
 	for _, text := range a.flags.allow {
-		g, err := gate.ParseGlob(text)
+		g, err := gate.ParseNames(gate.NamedTool, text)
 		if err != nil {
 			return err
 		}
 		allow = append(allow, g)
 	}
-	rules := gate.RulesFile{Path: filepath.Join(a.dir, rulesName)}
+	rules := rulesFile(a.dir)
 	a.gate = gate.New(gate.Options{
 		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
-		Deadline: a.conf.Approvals.Deadline, PerClient: a.conf.Approvals.MaxPendingPerClient, CoolDown: a.conf.Approvals.CoolDown,
-		Changed: a.pulse.Touch, Log: a.log,
+		Deadline: a.read.Approvals.Deadline, PerClient: a.read.Approvals.MaxPendingPerClient, CoolDown: a.read.Approvals.CoolDown,
+		Answered: a.note, Changed: a.pulse.Touch, Log: a.log,
+		OnAccept: func() {
+			select {
+			case a.accepted <- struct{}{}:
+			default: // it has been told, and looks at all that was accepted
+			}
+		},
 	})
 	a.onClose("gate", func() error { a.gate.Close(); return nil })
 	// Before the policy, which may have to ask there.
 	if a.terminal != nil {
 		a.gate.AddSurface(a.terminal)
 	}
-	policy, err := readPolicy(a.conf.Config, rules)
+	policy, err := readPolicy(a.read.Written, rules)
 	if err == nil {
 		err = a.gate.SetPolicy(policy)
 	}
@@ -274,7 +295,7 @@ func (a *agent) openGate() error {
 func (a *agent) openModels() error {
 	var err error
 	a.models, err = hostllm.Open(hostllm.Options{
-		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts,
+		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts, Doubt: a.gate.Lost(),
 		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Log: a.log,
 	})
 	if err != nil {
@@ -296,7 +317,14 @@ func readPolicy(c config.Config, rules gate.RulesFile) (gate.Policy, error) {
 	if err != nil {
 		return gate.Policy{}, err
 	}
-	p := gate.Policy{Rules: own, ConfigRules: c.Rules, AllowedActions: map[string][]string{}}
+	p := configPolicy(c)
+	p.Rules = own
+	return p, nil
+}
+
+// configPolicy is what a configuration allows.
+func configPolicy(c config.Config) gate.Policy {
+	p := gate.Policy{ConfigRules: c.Rules, AllowedActions: map[string][]string{}, Settings: config.Settings{Config: c, Granted: holdsGrants()}}
 	narrow := func(client string, actions []computer.ActionType) {
 		if actions == nil {
 			return
@@ -313,15 +341,11 @@ func readPolicy(c config.Config, rules gate.RulesFile) (gate.Policy, error) {
 		}
 	}
 	slices.Sort(p.TrustHints)
-	if c.HandBack.AllowUnwatched {
-		p.Loosening = append(p.Loosening, gate.Item{Key: allowUnwatched,
-			Text: "batches run on your display also where your own mouse and keyboard cannot be seen, and then do not stop when you use them"})
-	}
 	narrow("", c.Computer.AllowedActions)
 	for name, client := range c.Clients {
 		narrow(name, client.AllowedActions)
 	}
-	return p, nil
+	return p
 }
 
 // toolConfig is the tool's part of a configuration. Which actions exist is the
@@ -332,12 +356,16 @@ func toolConfig(c config.Config) computer.Config {
 	return t
 }
 
-// allowUnwatched is the key of what loosens in the configuration's hand_back.
-const allowUnwatched = "hand_back.allow_unwatched"
-
-// handBack says how batches give way to the person, as in force.
+// handBack says how batches give way to the person, as in force. On a desktop of
+// our own there is nobody to give way to but whoever made it so.
 func (a *agent) handBack() computer.HandBack {
-	return computer.HandBack{Quiet: a.config().HandBack.Quiet, AllowUnwatched: a.gate.InForce(allowUnwatched)}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.conf.HandBack
+	if a.desk.Own {
+		h = a.read.HandBack
+	}
+	return computer.HandBack{Quiet: h.Quiet, AllowUnwatched: h.AllowUnwatched}
 }
 
 // limits narrows the computer tool for a client, as in force.
@@ -386,21 +414,21 @@ func (a *agent) run(ctx context.Context) error {
 	defer a.close()
 	ln, warning, err := bridge.Listen(a.config().Listen)
 	if err != nil {
-		return err
+		return staying(err)
 	}
 	if warning != "" {
 		a.server.Warn(warning)
 		a.log.Warn().Msg(warning)
 	}
 	a.hearSystem()
-	a.grabPanicChord(ctx)
+	a.followAccepted(ctx)
 	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
 		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
 		Gateway: a.gateway.URL(), Proxy: a.gateway.URL(),
 	})
 	if err != nil {
 		ln.Close()
-		return err
+		return staying(err)
 	}
 	a.onClose(bridge.EndpointFile, remove)
 	a.mu.Lock()
@@ -411,7 +439,7 @@ func (a *agent) run(ctx context.Context) error {
 	ctl, err := control.Listen(a.dir, a.verbs(), a.count, a.log)
 	if err != nil {
 		ln.Close()
-		return err
+		return staying(err)
 	}
 	a.onClose("control socket", ctl.Close)
 	a.hosts.Start()
@@ -448,29 +476,6 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: "agent ended: " + reason})
 	return err
-}
-
-// grabPanicChord lets the person stop everything by one chord. Where it cannot
-// be had, that is told, and the other ways to stop remain.
-func (a *agent) grabPanicChord(ctx context.Context) {
-	chord := a.config().HandBack.PanicChord
-	g, ok := a.desk.Input.(input.Grabber)
-	if chord == "" || !ok {
-		return
-	}
-	mods, key, err := computer.ParseChord(chord)
-	var grab io.Closer
-	if err == nil {
-		grab, err = g.Grab(ctx, mods, key, func() {
-			a.stopAll(stop.Stopped, "everything was stopped by the panic chord, "+chord)
-		})
-	}
-	if err != nil {
-		a.server.Warn(fmt.Sprintf("the panic chord %s stops nothing: %v", chord, err))
-		a.log.Warn().Err(err).Str("chord", chord).Msg("the panic chord is not to be had")
-		return
-	}
-	a.onClose("panic chord", grab.Close)
 }
 
 // terminal is where the person who started the agent can be asked; nil where
@@ -515,6 +520,14 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	st.HostLLM = string(models.Mode)
 	st.Warnings = append(st.Warnings, a.models.Warnings()...)
 	st.Warnings = append(st.Warnings, a.gate.Warnings()...)
+	if names := a.awaitsRestart(); len(names) > 0 {
+		st.Warnings = append(st.Warnings, "in force after a restart: "+strings.Join(names, ", "))
+	}
+	a.mu.Lock()
+	if a.noChord != "" {
+		st.Warnings = append(st.Warnings, a.noChord)
+	}
+	a.mu.Unlock()
 	unseen := a.desk.Unwatched
 	if a.desk.Person != nil {
 		unseen = a.desk.Person.Err()
@@ -528,65 +541,6 @@ func (a *agent) fillStatus(st *bridge.Status) {
 	if err := a.audit.Healthy(); err != nil {
 		st.Warnings = append(st.Warnings, err.Error())
 	}
-}
-
-// restartOnly are the fields that are read only at the start, as prefixes.
-var restartOnly = []string{
-	"listen", "allowed_hosts", "allowed_origins", "allow_xwayland", "virtual.", "approvals.", "limits.", "audit.", "log.",
-	"hand_back.panic_chord", "computer.backend", "computer.capture", "computer.lease_queue", "model_gateway.",
-}
-
-// reload reads configuration and rules again. With an error nothing changed.
-func (a *agent) reload() (reloaded, error) {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
-	next, err := a.cli.loadConfig(a.flags)
-	if err != nil {
-		return reloaded{}, err
-	}
-	before := a.gate.Rules()
-	policy, err := readPolicy(next.Config, gate.RulesFile{Path: filepath.Join(a.dir, rulesName)})
-	if err == nil {
-		err = a.gate.SetPolicy(policy)
-	}
-	if err != nil {
-		return reloaded{}, err
-	}
-	r := reloaded{Changed: []string{}, Restart: []string{}, Warnings: a.gate.Warnings()}
-	a.mu.Lock()
-	old := a.conf
-	a.conf = next
-	a.mu.Unlock()
-	now := next.Values()
-	for i, was := range old.Values() {
-		if reflect.DeepEqual(was.Value, now[i].Value) {
-			continue
-		}
-		name := was.Name
-		if slices.ContainsFunc(restartOnly, func(p string) bool { return strings.HasPrefix(name, p) }) {
-			r.Restart = append(r.Restart, name)
-		} else {
-			r.Changed = append(r.Changed, name)
-		}
-	}
-	if !reflect.DeepEqual(before, a.gate.Rules()) {
-		r.Changed = append(r.Changed, rulesName)
-	}
-	if err := a.hosts.Configure(next.MainHost, next.Hosts); err != nil {
-		return reloaded{}, err // checked when it was read
-	}
-	a.exposed.set(next.Config)
-	a.tool.SetConfig(toolConfig(next.Config))
-	a.server.ToolsChanged()
-	if next.HostLLM == hostllm.Deny {
-		if err := a.models.Deny("configuration"); err != nil {
-			r.Warnings = append(r.Warnings, err.Error())
-		}
-	} else if a.models.Denied() {
-		r.Warnings = append(r.Warnings, "models stay off until a person allows them: drawbridge host-llm allow")
-	}
-	a.log.Info().Strs("changed", r.Changed).Strs("restart", r.Restart).Msg("reloaded")
-	return r, nil
 }
 
 // reloadOnSignal reloads where only the log can be told what came of it.
@@ -652,6 +606,7 @@ func (a *agent) verbs() map[string]control.Handler {
 
 // note puts into the audit what somebody did beside calls.
 func (a *agent) note(what string) {
+	a.log.Info().Msg(what)
 	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: what})
 }
 

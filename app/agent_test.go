@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/app/config"
 	"drawbridge/bridge/computer"
@@ -21,6 +22,9 @@ func TestReadPolicy(t *testing.T) {
 	}
 	if len(p.Rules)+len(p.ConfigRules)+len(p.AllowedActions) != 0 {
 		t.Errorf("the defaults say %+v, want nothing", p)
+	}
+	if items, err := p.Loosens(); err != nil || len(items) != 0 {
+		t.Errorf("the defaults ask about %v, %v", items, err)
 	}
 
 	own := gate.Rule{Tool: "bash", Then: gate.ThenDeny}
@@ -39,13 +43,10 @@ func TestReadPolicy(t *testing.T) {
 	want := gate.Policy{
 		Rules: []gate.Rule{own}, ConfigRules: c.Rules,
 		AllowedActions: map[string][]string{"": {"screenshot", "wait"}, "a": {"screenshot"}},
+		Settings:       config.Settings{Config: c, Granted: holdsGrants()},
 	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("policy %+v, want %+v", p, want)
-	}
-	c.HandBack.AllowUnwatched = true
-	if p, err = readPolicy(c, file); err != nil || len(p.Loosening) != 1 || p.Loosening[0].Key != allowUnwatched {
-		t.Errorf("to run unwatched is to be accepted: %+v, %v", p.Loosening, err)
 	}
 	if got := toolConfig(c).AllowedActions; got != nil {
 		t.Errorf("the tool narrows to %v by itself; what is in force is the gate's to say", got)
@@ -100,5 +101,22 @@ func TestLoadConfigPrecedence(t *testing.T) {
 	env["DRAWBRIDGE_LISTEN"] = "0.0.0.0:1"
 	if _, err := c.loadConfig(runOptions{}); err == nil || !strings.Contains(err.Error(), "environment DRAWBRIDGE_LISTEN: must be") {
 		t.Errorf("a bad value from the environment: %v", err)
+	}
+}
+
+// TestHandBack: how batches give way on the person's desktop is held; on one of our
+// own there is nobody to be spared.
+func TestHandBack(t *testing.T) {
+	held, written := config.Default(), config.Default()
+	held.HandBack.Quiet, written.HandBack.Quiet = 10*time.Second, 0
+	for _, own := range []bool{false, true} {
+		a := &agent{desk: &computer.Desk{Own: own}, conf: &config.Loaded{Config: held}, read: &config.Loaded{Config: written}}
+		want := held.HandBack.Quiet
+		if own {
+			want = 0
+		}
+		if got := a.handBack().Quiet; got != want {
+			t.Errorf("own %v: %s, want %s", own, got, want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -141,9 +142,16 @@ func (c *cli) verify(dir string) error {
 		if len(r.Open) > 0 {
 			fmt.Fprintf(c.out, "note: %d calls are not done\n", len(r.Open))
 		}
+		for _, g := range r.Gaps {
+			fmt.Fprintf(c.out, "not written: before record %d, from %s to %s: %d records are missing, %d came late: %s\n",
+				g.Seq, g.Since.Format(time.RFC3339), g.Until.Format(time.RFC3339), g.Lost, g.Late, g.Why)
+		}
 		verdict := "nothing is wrong"
-		if !r.OK() {
+		switch {
+		case !r.OK():
 			verdict = fmt.Sprintf("%d things are wrong", len(r.Problems))
+		case len(r.Gaps) > 0:
+			verdict = fmt.Sprintf("nothing was changed, and %d times the disk took no records", len(r.Gaps))
 		}
 		_, err = fmt.Fprintf(c.out, "%s. %s\n", verdict, r.Limits)
 	}

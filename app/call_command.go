@@ -10,10 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"drawbridge/ui"
 )
 
 // maxArguments bounds what is read as the arguments of a call.
@@ -26,7 +29,8 @@ func (c *cli) callCommand() *cobra.Command {
 		Short: "Call one tool and print its result",
 		Long: `Call one tool as the default client and print its result. JSON is the arguments
 object; - reads it from standard input. Pictures go to files, whose names are
-printed. Exit code 3 means that the call was refused, 1 that it failed.`,
+printed; without --out into the state directory, which keeps the last 50. On a
+terminal, control characters are shown by number. Exit code 3 means that the call was refused, 1 that it failed.`,
 		Example: `  drawbridge call computer '{"actions":[{"type":"screenshot"}]}' --out pictures`,
 		Args:    rangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,7 +41,7 @@ printed. Exit code 3 means that the call was refused, 1 that it failed.`,
 			return c.call(cmd.Context(), args[0], raw, out)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "`directory` for pictures (default: a new temporary one)")
+	cmd.Flags().StringVar(&out, "out", "", "`directory` for pictures (default: pictures in the state directory)")
 	return cmd
 }
 
@@ -61,15 +65,29 @@ func (c *cli) call(ctx context.Context, name, raw, out string) error {
 	if err := json.Unmarshal(raw2, &res); err != nil {
 		return fmt.Errorf("the result is no tool result: %w", err)
 	}
-	if err := res.savePictures(out); err != nil {
+	prefix := ""
+	if out == "" && slices.ContainsFunc(res.Content, block.isFile) {
+		if out, prefix, err = c.pictureDir(); err != nil {
+			return fmt.Errorf("the place for pictures: %w", err)
+		}
+	}
+	if err := res.savePictures(out, prefix); err != nil {
 		return err
 	}
+	var b strings.Builder
 	if c.flags.json {
-		err = res.printJSON(c.out)
+		err = res.printJSON(&b)
 	} else {
-		err = res.print(c.out)
+		err = res.print(&b)
 	}
 	if err != nil {
+		return err
+	}
+	text := b.String()
+	if isTerminal(c.out) {
+		text = ui.EscapeControls(text) // a host may have written it
+	}
+	if _, err := io.WriteString(c.out, text); err != nil {
 		return err
 	}
 	switch {
@@ -123,26 +141,24 @@ type block struct {
 
 var extensions = map[string]string{"image/png": "png", "image/jpeg": "jpg", "audio/wav": "wav", "audio/mpeg": "mp3"}
 
+func (b block) isFile() bool { return b.Type == "image" || b.Type == "audio" }
+
 // savePictures writes every block with data to a file of its own in dir, which
-// is made if need be; with dir empty, in a new temporary one.
-func (r *result) savePictures(dir string) error {
+// is made if need be.
+func (r *result) savePictures(dir, prefix string) error {
 	for i := range r.Content {
 		b := &r.Content[i]
-		if b.Type != "image" && b.Type != "audio" {
+		if !b.isFile() {
 			continue
 		}
 		data, err := base64.StdEncoding.DecodeString(b.Data)
 		if err != nil {
 			return fmt.Errorf("content block %d holds no base64: %w", i, err)
 		}
-		if dir == "" {
-			if dir, err = os.MkdirTemp("", "drawbridge-"); err != nil {
-				return err
-			}
-		} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making the directory for pictures: %w", err)
 		}
-		if b.path, err = saveNew(dir, b.Type, extensions[b.MimeType], data); err != nil {
+		if b.path, err = saveNew(dir, prefix+b.Type, extensions[b.MimeType], data); err != nil {
 			return fmt.Errorf("saving a picture: %w", err)
 		}
 	}

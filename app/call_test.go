@@ -26,7 +26,7 @@ func TestResultPictures(t *testing.T) {
 		`"structuredContent":{"big":9007199254740993},"_meta":{"drawbridge/refused":"denied"},"isError":true}`
 	dir := filepath.Join(t.TempDir(), "out")
 	r := decodeResult(t, raw)
-	if err := r.savePictures(dir); err != nil {
+	if err := r.savePictures(dir, ""); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "image-1.png")
@@ -56,7 +56,7 @@ func TestResultPictures(t *testing.T) {
 		t.Errorf("isError %v, refused %q", r.IsError, r.Meta.Refused)
 	}
 	// A second call writes over nothing.
-	if err := r.savePictures(dir); err != nil || r.Content[1].path != filepath.Join(dir, "image-2.png") {
+	if err := r.savePictures(dir, ""); err != nil || r.Content[1].path != filepath.Join(dir, "image-2.png") {
 		t.Errorf("second time: %s, %v", r.Content[1].path, err)
 	}
 }
@@ -64,7 +64,7 @@ func TestResultPictures(t *testing.T) {
 func TestResultWithoutPicturesMakesNoDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	r := decodeResult(t, `{"content":[{"type":"text","text":"x"},{"type":"resource_link","uri":"y"}]}`)
-	if err := r.savePictures(dir); err != nil {
+	if err := r.savePictures(dir, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -79,7 +79,7 @@ func TestResultWithoutPicturesMakesNoDirectory(t *testing.T) {
 func TestResultBadPicture(t *testing.T) {
 	r := decodeResult(t, `{"content":[{"type":"image","data":"!!","mimeType":"image/png"}]}`)
 	dir := filepath.Join(t.TempDir(), "out")
-	if err := r.savePictures(dir); err == nil || !strings.Contains(err.Error(), "content block 0 holds no base64") {
+	if err := r.savePictures(dir, ""); err == nil || !strings.Contains(err.Error(), "content block 0 holds no base64") {
 		t.Errorf("bad base64: %v", err)
 	}
 }

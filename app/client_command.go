@@ -36,7 +36,8 @@ text says TOKEN in its place. The client ` + token.DefaultName + ` needs none.
 
 With --write it is put into that program's own file: everything else in it stays as
 it is, the file as it was is kept beside it, and one that cannot be read is left
-alone. A client that is not there yet is added. A file with a token is made readable
+alone. An entry of ours that is there already is written anew: what else it says
+stays, but comments within it do not. A client that is not there yet is added. A file with a token is made readable
 by its owner alone.`,
 		Args: exactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -117,9 +118,9 @@ func (c *cli) writeClientConfig(name, kind string) error {
 	}
 	path := k.File
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home := c.getenv("HOME")
-		if !filepath.IsAbs(home) {
-			return errors.New("HOME is not set, so the file of the program cannot be found")
+		home, err := homeDir(c.getenv)
+		if err != nil {
+			return err
 		}
 		path = filepath.Join(home, rest)
 	} else if path, err = filepath.Abs(path); err != nil {

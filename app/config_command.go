@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drawbridge/app/config"
+	"drawbridge/ui"
 )
 
 // loadConfig reads the configuration in force, with what flags and environment
@@ -39,22 +40,8 @@ func (c *cli) configCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check and show the configuration"}
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "check", Short: "Check the configuration file", Args: noArgs,
-			RunE: func(*cobra.Command, []string) error {
-				l, err := c.loadConfig(runOptions{})
-				if err != nil {
-					return err
-				}
-				if c.flags.json {
-					return c.printJSON(map[string]any{"ok": true, "path": l.Path, "found": l.Found})
-				}
-				if !l.Found {
-					_, err = fmt.Fprintf(c.out, "%s: no such file; the defaults hold\n", l.Path)
-					return err
-				}
-				_, err = fmt.Fprintf(c.out, "%s: good\n", l.Path)
-				return err
-			},
+			Use: "check", Short: "Check the configuration file, and say what in it a person is asked about", Args: noArgs,
+			RunE: func(*cobra.Command, []string) error { return c.checkConfig() },
 		},
 		&cobra.Command{
 			Use: "show", Short: "Print what is in force and where each value came from", Args: noArgs,
@@ -85,6 +72,40 @@ func (c *cli) configCommand() *cobra.Command {
 		},
 	)
 	return cmd
+}
+
+func (c *cli) checkConfig() error {
+	l, err := c.loadConfig(runOptions{})
+	if err != nil {
+		return err
+	}
+	loosens, err := configPolicy(l.Written).Loosens()
+	if err != nil {
+		return err
+	}
+	asked := []string{}
+	for _, it := range loosens {
+		asked = append(asked, it.Text)
+	}
+	if c.flags.json {
+		return c.printJSON(map[string]any{"ok": true, "path": l.Path, "found": l.Found, "asked": asked})
+	}
+	if !l.Found {
+		_, err = fmt.Fprintf(c.out, "%s: no such file; the defaults hold\n", l.Path)
+		return err
+	}
+	if _, err = fmt.Fprintf(c.out, "%s: good\n", l.Path); err != nil || len(asked) == 0 {
+		return err
+	}
+	if _, err = fmt.Fprintln(c.out, "A person who has not accepted it yet is asked about this, and it is not in force before:"); err != nil {
+		return err
+	}
+	for _, text := range asked {
+		if _, err = fmt.Fprintf(c.out, "  %s\n", ui.Escape(text, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shownConfig is what the agent answers to the verb config.

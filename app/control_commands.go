@@ -168,7 +168,7 @@ widens what programs may do waits until a person accepts it at the agent.`,
 				list []string
 			}{{"changed", r.Changed}, {"after a restart", r.Restart}, {"warning", r.Warnings}} {
 				for _, s := range part.list {
-					if _, err := fmt.Fprintf(c.out, "%s: %s\n", part.what, s); err != nil {
+					if _, err := fmt.Fprintf(c.out, "%s: %s\n", part.what, ui.Escape(s, 0)); err != nil {
 						return err
 					}
 				}

@@ -147,7 +147,7 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 		defer release()
 		o.Hand = input.NewHand(a.desk.Input, input.HandOptions{Guard: a.mayAct, Journal: a.journal})
 	}
-	warnings := req.ask(ctx)
+	warnings := append(req.ask(ctx), a.gate.Warnings()...)
 	r := doctor.Run(ctx, o)
 	r.Warnings = append(r.Warnings, warnings...)
 	// What failed may have been measured wrongly, and is measured again.

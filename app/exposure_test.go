@@ -33,6 +33,12 @@ func TestExposure(t *testing.T) {
 			t.Errorf("%s may see %s: %v, want %v", tc.client, tc.tool, got, tc.want)
 		}
 	}
+	// What is in force when two lists have nothing in common.
+	c.Clients["none"] = config.Client{Expose: []string{""}}
+	e.set(c)
+	if e.allows("none", "", "computer") || e.allows("none", "", "bash") {
+		t.Error("a list of nothing exposes something")
+	}
 	c.Expose = []string{"read"}
 	e.set(c)
 	if e.allows("any", "", "bash") || !e.allows("any", "", "read") || e.allows("narrow", "", "read") {

@@ -153,10 +153,13 @@ func (c *cli) testHost(cmd *cobra.Command, name string) error {
 	}
 	h, ok := conf.Hosts[name]
 	if !ok {
-		known := slices.Sorted(maps.Keys(conf.Hosts))
-		return usagef("no host %q in %s; there are: %s", name, conf.Path, strings.Join(known, ", "))
+		there := "it has none: add one under hosts"
+		if known := slices.Sorted(maps.Keys(conf.Hosts)); len(known) > 0 {
+			there = "there are: " + strings.Join(known, ", ")
+		}
+		return usagef("no host %q in %s; %s", name, conf.Path, there)
 	}
-	// What the host says on stderr is shown as it comes.
+	// What the host says on stderr is shown as it comes, quoted.
 	log := zerolog.New(zerolog.ConsoleWriter{Out: c.err, NoColor: true, TimeFormat: time.TimeOnly}).With().Timestamp().Str("host", name).Logger()
 	r, err := host.Try(cmd.Context(), name, h, buildVersion(), log)
 	if err != nil {
@@ -187,9 +190,9 @@ func writeReport(w io.Writer, name string, r host.Report) error {
 
 // extensionDir is where a program of this kind looks for extensions.
 func (c *cli) extensionDir(kind string) (string, error) {
-	home := c.getenv("HOME")
-	if home == "" {
-		return "", errNoHome
+	home, err := homeDir(c.getenv)
+	if err != nil {
+		return "", err
 	}
 	dir, err := hosts.Dir(kind, home, c.getenv)
 	if err != nil {

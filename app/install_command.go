@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ type installOptions struct {
 	dir         string
 	noLink      bool
 	newIdentity bool
+	downgrade   bool
 }
 
 // installed is what install --json prints.
@@ -44,7 +46,11 @@ func (c *cli) installCommand() *cobra.Command {
 		Long: `Put Drawbridge.app into /Applications, or into ~/Applications where that may not be
 written, and link the command onto PATH. An older version there is replaced in one
 step. macOS ties permissions to the app's signature: where the new app is another
-one to macOS, nothing is done until --new-identity says that they may be lost.`,
+one to macOS, nothing is done until --new-identity says that they may be lost, and
+where it is an older version, until --downgrade says that it is meant.
+
+That is for macOS. Elsewhere the command is one file: put it into a directory on
+PATH, as with: ` + ownPlace,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := c.install(cmd, o)
@@ -61,29 +67,38 @@ one to macOS, nothing is done until --new-identity says that they may be lost.`,
 	f.StringVar(&o.app, "app", "", "the `app` to install (default: the one that this command is part of)")
 	f.StringVar(&o.dir, "dir", "", "the `directory` to install it in")
 	f.BoolVar(&o.noLink, "no-link", false, "do not link the command onto PATH")
+	f.BoolVar(&o.downgrade, "downgrade", false, "go on where the app in place is a newer version, whose state this one may refuse")
 	f.BoolVar(&o.newIdentity, "new-identity", false, "go on where the permissions given to the app in place are lost")
 	return cmd
 }
 
 func (c *cli) install(cmd *cobra.Command, o installOptions) (installed, error) {
-	home := c.getenv("HOME")
+	home, homeless := homeDir(c.getenv)
 	if o.app == "" {
 		exe, err := ownProgram()
 		if err != nil {
 			return installed{}, err
 		}
-		if o.app = install.AppOf(exe); o.app == "" {
+		o.app = install.AppOf(exe)
+		switch {
+		case o.app == "" && runtime.GOOS != "darwin":
+			return installed{}, &exitError{code: exitUsage, err: fmt.Errorf("%s is not part of an app, which is for macOS alone: here the command is this one file", exe), hint: "put it on PATH, as with: " + ownPlace}
+		case o.app == "":
 			return installed{}, &exitError{code: exitUsage, err: fmt.Errorf("%s is not part of an app", exe), hint: "make one with make app, and name it with --app"}
 		}
 	}
+	if homeless != nil && (!o.noLink || o.dir == "") {
+		return installed{}, homeless
+	}
+	arch := "" // elsewhere no app starts
+	if runtime.GOOS == "darwin" {
+		arch = runtime.GOARCH
+	}
 	if o.dir == "" {
-		if runtime.GOOS != "darwin" {
+		if arch == "" {
 			return installed{}, usagef("an app is installed on macOS; here, name the directory with --dir")
 		}
 		o.dir = install.Dir(home)
-	}
-	if home == "" && !o.noLink {
-		return installed{}, errNoHome
 	}
 	var err error
 	for _, p := range []*string{&o.app, &o.dir} {
@@ -92,10 +107,14 @@ func (c *cli) install(cmd *cobra.Command, o installOptions) (installed, error) {
 		}
 	}
 	var r installed
-	r.Result, err = install.Install(install.Options{Source: o.app, Dir: o.dir, NewIdentity: o.newIdentity})
+	r.Result, err = install.Install(install.Options{Source: o.app, Dir: o.dir, NewIdentity: o.newIdentity, Downgrade: o.downgrade, Arch: arch})
 	var identity *install.IdentityError
-	if errors.As(err, &identity) {
+	var older *install.DowngradeError
+	switch {
+	case errors.As(err, &identity):
 		return r, &exitError{code: exitFailed, err: err, hint: "to go on all the same: drawbridge install --new-identity"}
+	case errors.As(err, &older):
+		return r, &exitError{code: exitFailed, err: err, hint: "to go on all the same: drawbridge install --downgrade"}
 	}
 	if err != nil {
 		return r, err
@@ -114,6 +133,8 @@ func writeInstalled(w io.Writer, r installed) error {
 	switch {
 	case r.Unchanged:
 		fmt.Fprintf(&b, "Drawbridge %s is in place: %s\n", r.Version, r.App)
+	case r.Replaced == r.Version:
+		fmt.Fprintf(&b, "installed Drawbridge %s: %s (in place of another build of it)\n", r.Version, r.App)
 	case r.Replaced != "":
 		fmt.Fprintf(&b, "installed Drawbridge %s: %s (in place of %s)\n", r.Version, r.App, r.Replaced)
 	default:
@@ -127,6 +148,9 @@ func writeInstalled(w io.Writer, r installed) error {
 	}
 	if r.PermissionsLost {
 		fmt.Fprintf(&b, "the permissions of the app before are lost; take them off the lists, then give them again when Drawbridge asks:\n%s", resetLines())
+	}
+	if r.Downgraded {
+		fmt.Fprintf(&b, "it is older than what was in place: where it refuses the state, put back what backup-format-N in the state directory holds\n")
 	}
 	if r.Running {
 		fmt.Fprintf(&b, "the old one still runs; to change over: drawbridge stop --quit, then open %s\n", r.App)
@@ -199,9 +223,9 @@ them to go too: tokens, rules and the audit are gone for good then.`,
 // uninstall removes everything that it can, also where one part fails.
 func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalled, error) {
 	r := uninstalled{Removed: []string{}, Kept: []string{}}
-	home := c.getenv("HOME")
-	if home == "" {
-		return r, errNoHome
+	home, err := homeDir(c.getenv)
+	if err != nil {
+		return r, err
 	}
 	state, err := c.stateDir()
 	if err != nil {
@@ -211,7 +235,7 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 	// The login item first: launchd would start again what is ended.
 	var problems []error
 	removed := func(what string, is bool, err error) {
-		if is && err == nil {
+		if is {
 			r.Removed = append(r.Removed, what)
 		}
 		if err != nil {
@@ -260,18 +284,27 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 	if err != nil {
 		return r, err
 	}
+	ours := stateTree
+	if !asked && filepath.Dir(config) == state { // as on macOS
+		ours.files = append(slices.Clip(ours.files), filepath.Base(config))
+	}
 	for _, p := range []struct {
-		path string
-		ours func(string) error // why it must not be removed
+		path   string
+		remove func(string) error
 	}{
-		{state, func(dir string) error { return isStateDir(dir, home) }},
-		{config, func(string) error {
+		{state, func(dir string) error {
+			if err := isStateDir(dir, home); err != nil {
+				return err
+			}
+			return ours.purge(dir)
+		}},
+		{config, func(file string) error {
 			if asked {
 				return errors.New("a configuration that was named is left where it is")
 			}
-			return nil
+			return os.Remove(file)
 		}},
-		{filepath.Join(home, "Library", "Logs", "Drawbridge"), func(string) error { return nil }},
+		{filepath.Join(home, "Library", "Logs", "Drawbridge"), logsTree.purge},
 	} {
 		if _, err := os.Lstat(p.path); err != nil {
 			continue
@@ -280,11 +313,8 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 			r.Kept = append(r.Kept, p.path)
 			continue
 		}
-		err := p.ours(p.path)
-		if err == nil {
-			err = os.RemoveAll(p.path)
-		}
-		removed(p.path, true, err)
+		err := p.remove(p.path)
+		removed(p.path, err == nil, err)
 	}
 	if purge {
 		gone, err := keys.remove()
@@ -380,7 +410,7 @@ func (c *cli) moveAway(ctx context.Context, exe string) (moved bool, err error) 
 	if err != nil || !yes {
 		return false, errors.Join(refused, err)
 	}
-	r, err := install.Install(install.Options{Source: app, Dir: dir})
+	r, err := install.Install(install.Options{Source: app, Dir: dir, Arch: runtime.GOARCH})
 	if err != nil {
 		return false, err
 	}

@@ -99,7 +99,7 @@ func TestInstallCommands(t *testing.T) {
 	apps := filepath.Join(p.home, "Applications")
 	app, link := filepath.Join(apps, install.Name), filepath.Join(p.home, ".local/bin/drawbridge")
 
-	p.has(p.run(exitUsage, "install"), "is not part of an app", "make app")
+	p.has(p.run(exitUsage, "install"), "is not part of an app", "put it on PATH, as with: install -D build/drawbridge ~/.local/bin/drawbridge")
 	p.has(p.run(exitUsage, "install", "--app", one), "name the directory with --dir")
 	p.has(p.run(exitFailed, "install", "--app", p.home, "--dir", apps), "not whole")
 
@@ -117,6 +117,10 @@ func TestInstallCommands(t *testing.T) {
 	p.has(p.run(exitOK, "install", "--app", app, "--dir", apps), "is in place")
 	p.has(p.run(exitFailed, "install", "--app", other, "--dir", apps), "would be lost", "--new-identity", "certificate leaf")
 	p.has(p.run(exitOK, "install", "--app", other, "--dir", apps, "--new-identity"), "in place of 2.0.0", "tccutil reset Accessibility "+install.Identifier)
+
+	p.has(p.run(exitFailed, "install", "--app", one, "--dir", apps, "--new-identity"), "is version 3.0.0, and the new app is the older 1.0.0", "--downgrade")
+	p.has(p.run(exitOK, "install", "--app", one, "--dir", apps, "--new-identity", "--downgrade"), "it is older than what was in place")
+	p.has(p.run(exitOK, "install", "--app", other, "--dir", apps, "--new-identity"), "installed Drawbridge 3.0.0")
 
 	p.has(p.run(exitOK, "login-item", "status"), "does not start at login")
 	p.has(p.run(exitOK, "login-item", "install"), "starts at login: "+p.home)
@@ -142,7 +146,7 @@ func TestInstallCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.has(p.run(exitOK, "install", "--app", two, "--dir", apps, "--new-identity"), "the old one still runs")
+	p.has(p.run(exitOK, "install", "--app", two, "--dir", apps, "--new-identity", "--downgrade"), "the old one still runs")
 
 	p.run(exitOK, "host", "install", "omp")
 	out := p.run(exitOK, "uninstall", "--dir", apps)
@@ -171,6 +175,91 @@ func TestPurgeBeforeAnAgent(t *testing.T) {
 	p.has(p.run(exitOK, "uninstall", "--purge"), "removed the extension of omp", "removed "+filepath.Join(p.home, ".local/state/drawbridge"))
 	if left := p.left(); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestPurgeKeeps: where a person named a directory of their own as the state
+// directory, what is theirs stays there.
+func TestPurgeKeeps(t *testing.T) {
+	p := newPerson(t)
+	state := filepath.Join(p.home, "Documents")
+	mine := []string{"thesis.txt", "pictures/cat.png", "pictures/20260101.png", "audit/audit-2026.jsonl", "backup/lock", "virtual/disk", ".config-1", "format.txt"}
+	ours := []string{
+		"lock", "tokens.json", "agent.log", "agent.log.1", "format", "rules.yaml", ".tokens.json-123", "audit/audit.jsonl", "audit/audit-00000000000000000012.jsonl",
+		"pictures/20260101-120000-image-1.png", "virtual/Xauthority", "backup-format-1/tokens.json", "backup-format-1-2/anything", "host-llm.json", "gateway.json",
+	}
+	for _, f := range append(mine, ours...) {
+		path := filepath.Join(state, f)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(p.home, "link")
+	if err := os.Symlink("Documents", link); err != nil {
+		t.Fatal(err)
+	}
+	p.has(p.run(exitFailed, "uninstall", "--purge", "--state", link), "what is not stays", "audit-2026.jsonl", "and 2 more")
+	for _, f := range mine {
+		if f == ".config-1" {
+			continue // a file on its way into place is called so
+		}
+		if _, err := os.Lstat(filepath.Join(state, f)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, f := range ours {
+		if _, err := os.Lstat(filepath.Join(state, f)); err == nil {
+			t.Errorf("%s is left", f)
+		}
+	}
+}
+
+// TestUninstallGoesOn: where systemd does not answer, everything else goes.
+func TestUninstallGoesOn(t *testing.T) {
+	p := newPerson(t)
+	apps := filepath.Join(p.home, "Applications")
+	app := filepath.Join(apps, install.Name)
+	p.run(exitOK, "install", "--app", drawbridgeApp(t, "v1.0.0", nil), "--dir", apps)
+	p.run(exitOK, "login-item", "install")
+	for _, e := range p.env {
+		if dir, ok := strings.CutPrefix(e, "FAKE_STATE="); ok {
+			hangs := filepath.Join(dir, "hangs")
+			if err := os.WriteFile(hangs, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(hangs)
+		}
+	}
+	p.has(p.run(exitFailed, "uninstall", "--dir", apps), "removed the login item", "removed "+app, "its files are removed, but systemd was not told", "there is no answer within 10s")
+	if left := p.left(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestMayGo tells a command that may not stay where it is.
+func TestMayGo(t *testing.T) {
+	home := t.TempDir()
+	tree := filepath.Join(home, "src", "drawbridge")
+	if err := os.MkdirAll(filepath.Join(tree, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for program, want := range map[string]string{
+		filepath.Join(tree, "build/drawbridge"):                         "source tree",
+		filepath.Join(home, "Downloads/drawbridge"):                     "Downloads",
+		"/tmp/drawbridge":                                               "temporary",
+		"/usr/local/bin/drawbridge":                                     "",
+		"/opt/drawbridge":                                               "",
+		filepath.Join(tree, "Drawbridge.app/Contents/MacOS/drawbridge"): "",
+	} {
+		if got := mayGo(program, home, ""); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", program, got, want)
+		}
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +40,9 @@ login item that starts something that was moved.`,
 				what := "Drawbridge starts at login"
 				if !changed {
 					what += " already"
+				}
+				if why := mayGo(program, c.getenv("HOME"), c.getenv("TMPDIR")); why != "" {
+					fmt.Fprintf(c.err, "warning: it starts %s: %s; put the command where it stays, as with %s, and run login-item install from there\n", program, why, ownPlace)
 				}
 				_, err = fmt.Fprintf(c.out, "%s: %s\n", what, file)
 				return err
@@ -83,9 +86,13 @@ login item that starts something that was moved.`,
 				switch {
 				case !s.Installed && !s.Enabled:
 					text = "Drawbridge does not start at login"
+				case s.Masked:
+					text = fmt.Sprintf("the login item is masked, so that %s starts nothing: %s; drawbridge login-item install repairs it, remove takes it away", s.System, s.File)
 				case s.Stale:
 					text = fmt.Sprintf("the login item is stale: %s starts another program than this one; drawbridge login-item install repairs it", s.File)
-				case !s.Enabled || !s.Installed:
+				case !s.Installed:
+					text = fmt.Sprintf("the login item is half there: %s is gone, and what enables it is not; drawbridge login-item install repairs it, remove takes away the rest", s.File)
+				case !s.Enabled:
 					text = fmt.Sprintf("the login item is half there (%s); drawbridge login-item install repairs it", s.File)
 				default:
 					text = fmt.Sprintf("Drawbridge starts at login, by %s: %s", s.System, s.File)
@@ -102,14 +109,9 @@ login item that starts something that was moved.`,
 // to be told.
 func (c *cli) toldLogin(cmd *cobra.Command) { _ = c.ask(cmd, verbLogin, nil, nil) }
 
-// loginTime bounds what the menu asks of the system that starts things at login.
-const loginTime = 10 * time.Second
-
 // readLogin looks whether the agent starts at login, for the menu. Where that
 // cannot be changed from here the menu says nothing about it.
 func (a *agent) readLogin(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, loginTime)
-	defer cancel()
 	var l ui.Login
 	if program, err := a.cli.loginProgram(); err == nil {
 		s, err := login.Read(ctx, a.cli.loginItem(program))
@@ -127,12 +129,10 @@ func (a *agent) setLogin(ctx context.Context, on bool) error {
 	if err != nil {
 		return err
 	}
-	asked, cancel := context.WithTimeout(ctx, loginTime)
-	defer cancel()
 	if on {
-		_, _, err = login.Install(asked, a.cli.loginItem(program))
+		_, _, err = login.Install(ctx, a.cli.loginItem(program))
 	} else {
-		_, err = login.Remove(asked, a.cli.loginItem(program))
+		_, err = login.Remove(ctx, a.cli.loginItem(program))
 	}
 	if err != nil {
 		return fmt.Errorf("start at login: %w", err)
@@ -163,4 +163,24 @@ func (c *cli) loginProgram() (string, error) {
 		return "", &exitError{code: exitUsage, err: fmt.Errorf("%s cannot start at login: %s", exe, why), hint: "first: drawbridge install"}
 	}
 	return exe, nil
+}
+
+// ownPlace is how a person puts the command where it stays, where it is in no app.
+const ownPlace = "install -D build/drawbridge ~/.local/bin/drawbridge"
+
+// mayGo says why a program that is in no app may not stay where it is, or nothing.
+func mayGo(program, home, temp string) string {
+	if install.AppOf(program) != "" {
+		return "" // whether it stays was looked at
+	}
+	for dir := filepath.Dir(program); ; dir = filepath.Dir(dir) {
+		for _, mark := range []string{".git", "go.mod"} {
+			if _, err := os.Lstat(filepath.Join(dir, mark)); err == nil {
+				return "it is in a source tree, where make replaces and removes it"
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return install.Volatile(program, home, temp)
+		}
+	}
 }

@@ -14,6 +14,21 @@ import (
 // errNoHome: no place for files can be named.
 var errNoHome = errors.New("the home directory is not known (HOME is not set); name places with --state and --config")
 
+// errRelativeHome: what is in it would depend on where a command is run.
+var errRelativeHome = errors.New("the home directory (HOME) must be an absolute path")
+
+// homeDir is the home directory that the environment names.
+func homeDir(getenv func(string) string) (string, error) {
+	home := getenv("HOME")
+	switch {
+	case home == "":
+		return "", errNoHome
+	case !filepath.IsAbs(home):
+		return "", &exitError{code: exitUsage, err: fmt.Errorf("%w: it is %q", errRelativeHome, home)}
+	}
+	return home, nil
+}
+
 // places are where files are when no flag says otherwise.
 type places struct {
 	config string // the configuration file
@@ -22,10 +37,10 @@ type places struct {
 
 // platformPlaces returns the places of a platform, goos.
 func platformPlaces(goos string, getenv func(string) string) (places, error) {
-	home := getenv("HOME")
+	home, homeless := homeDir(getenv)
 	if goos == "darwin" {
-		if home == "" {
-			return places{}, errNoHome
+		if homeless != nil {
+			return places{}, homeless
 		}
 		dir := filepath.Join(home, "Library", "Application Support", "Drawbridge")
 		return places{config: filepath.Join(dir, "config.yaml"), state: dir}, nil
@@ -35,8 +50,8 @@ func platformPlaces(goos string, getenv func(string) string) (places, error) {
 		if dir := getenv(name); filepath.IsAbs(dir) {
 			return dir, nil
 		}
-		if home == "" {
-			return "", errNoHome
+		if homeless != nil {
+			return "", homeless
 		}
 		return filepath.Join(home, below), nil
 	}

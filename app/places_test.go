@@ -22,6 +22,8 @@ func TestPlatformPlaces(t *testing.T) {
 		"linux, xdg":      {"linux", map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, places{"/c/drawbridge/config.yaml", "/s/drawbridge"}, nil},
 		"linux, relative": {"linux", map[string]string{"HOME": "/home/a", "XDG_CONFIG_HOME": "c"}, places{"/home/a/.config/drawbridge/config.yaml", "/home/a/.local/state/drawbridge"}, nil},
 		"linux, homeless": {"linux", nil, places{}, errNoHome},
+		"mac, astray":     {"darwin", map[string]string{"HOME": "relative"}, places{}, errRelativeHome},
+		"linux, astray":   {"linux", map[string]string{"HOME": "relative"}, places{}, errRelativeHome},
 	} {
 		got, err := platformPlaces(tc.goos, func(k string) string { return tc.env[k] })
 		if got != tc.want || !errors.Is(err, tc.err) {

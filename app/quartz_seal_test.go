@@ -7,15 +7,21 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/token"
 )
 
 // The whole agent as it is built for macOS, over the stand-in's Keychain, between
@@ -46,14 +52,17 @@ type mac struct {
 	t                 *testing.T
 	home, state, conf string
 	agent             *exec.Cmd
+	flags             []string // of run
 	terminal          *os.File // the person's end of it, where the agent has one
 	shown             *screen
+	dialled           *atomic.Int64 // requests to a host that is a server
 }
 
 func newMac(t *testing.T) *mac {
 	t.Helper()
 	home := t.TempDir()
-	return &mac{t: t, home: home, state: filepath.Join(home, "s"), conf: filepath.Join(home, "c.yaml")}
+	return &mac{t: t, home: home, state: filepath.Join(home, "s"), conf: filepath.Join(home, "c.yaml"),
+		flags: []string{"--backend", "simulated"}, dialled: new(atomic.Int64)}
 }
 
 func (m *mac) self(args ...string) *exec.Cmd {
@@ -82,7 +91,7 @@ func (m *mac) configure(text string) {
 // start starts the agent; attended tells whether a person sits at its terminal.
 func (m *mac) start(attended bool) {
 	m.t.Helper()
-	m.agent = m.self("run", "--backend", "simulated", "--no-tray")
+	m.agent = m.self(append([]string{"run", "--no-tray"}, m.flags...)...)
 	if attended {
 		master, slave := openPTY(m.t)
 		m.agent.Stdin, m.agent.Stdout, m.agent.Stderr = slave, slave, slave
@@ -151,6 +160,14 @@ func (m *mac) refused(what, want, tool, args string) {
 	}
 }
 
+// ready waits until a host is there.
+func (m *mac) ready(host string) {
+	m.t.Helper()
+	m.until(host+" is ready", func() bool {
+		return slices.ContainsFunc(m.status().Hosts, func(h bridge.HostStatus) bool { return h.Name == host && h.State == "ready" })
+	})
+}
+
 const typing = `{"actions":[{"type":"type","text":"x"}]}`
 
 // read and put back what the other program can reach: all of the state directory.
@@ -192,9 +209,8 @@ func TestQuartzForgedState(t *testing.T) {
 	m.configure(looseConfig)
 	m.start(true)
 	m.accept()
-	if out, code := m.run("call", "tools_greet", "{}"); code != exitOK {
-		t.Fatalf("accepted, and it ended with %d and\n%s", code, out)
-	}
+	greets := func() bool { return m.runs("tools_greet", "{}") }
+	m.until("what was accepted is in force", greets)
 	m.stop()
 	loose := m.files()
 	m.configure(strictConfig)
@@ -203,6 +219,7 @@ func TestQuartzForgedState(t *testing.T) {
 		t.Fatal(out)
 	}
 	m.refused("strict", `type`, "computer", typing)
+	m.ready("tools")
 	m.refused("strict", `denies this call`, "tools_greet", "{}")
 	if s := m.status(); s.HostLLM != "deny" || len(s.Warnings) != 0 {
 		t.Fatalf("strict: %+v", s)
@@ -274,8 +291,10 @@ func TestQuartzForgedState(t *testing.T) {
 					t.Errorf("%s: the warnings are\n%s", again, warnings)
 				}
 				greet, typed := "denies this call", "type"
-				if c.lost {
-					greet, typed = "a lost record of what was accepted denies", "a lost record of what was accepted denies"
+				if c.lost { // and so was that the host was
+					greet, typed = "is not exposed", "a lost record of what was accepted denies"
+				} else {
+					m.ready("tools")
 				}
 				m.refused(again, greet, "tools_greet", "{}")
 				m.refused(again, typed, "computer", typing)
@@ -287,9 +306,7 @@ func TestQuartzForgedState(t *testing.T) {
 			// The person can set it right.
 			m.start(true)
 			m.accept()
-			if out, code := m.run("call", "tools_greet", "{}"); code != exitOK {
-				t.Errorf("accepted, and it ended with %d and\n%s", code, out)
-			}
+			m.until("what was accepted is in force", greets)
 			m.stop()
 			m.start(false)
 			if s := m.status(); strings.Contains(strings.Join(s.Warnings, "\n"), "accept") {
@@ -335,5 +352,293 @@ func TestQuartzPurge(t *testing.T) {
 	}
 	if _, err := os.Stat(m.state); err == nil {
 		t.Error("the state is there")
+	}
+}
+
+// guarded is what the person has of the settings that others than the gate hold;
+// forged is what the other program would like of each, as lines in its place.
+const guarded = `listen: 127.0.0.1:0
+allowed_hosts: [good.example]
+allowed_origins: ["https://good.example"]
+computer:
+  enabled: false
+  backend: simulated
+  record_titles: false
+  display: 0
+hand_back:
+  quiet: 1h
+  panic_chord: ctrl+option+f9
+  allow_unwatched: false
+clients:
+  default: {hide: [tools_sh]}
+expose: ["tools_*"]
+hide: ["*secret"]
+main_host: ""
+hosts:
+  tools: {command: %TOOLS%}
+  omp: {attached: true, prefix: o-}
+rules:
+  - {tool: "*", then: allow}
+host_llm: deny
+model_gateway:
+  providers: {corp: "http://127.0.0.1:1"}
+  model_hosts: [llm.invalid]
+`
+
+// forgery is one thing that the other program changes, what the person is told of
+// it, and what must not be so before they accepted it.
+type forgery struct {
+	name, from, to, told string
+	is                   func(m *mac) bool
+}
+
+var forgeries = []forgery{
+	{"a host name", "[good.example]", "[good.example, evil.example]", `requests that name this machine "evil.example" are let in`,
+		func(m *mac) bool { return m.asks("", "evil.example") != http.StatusForbidden }},
+	{"an origin", `["https://good.example"]`, `["https://good.example", "https://evil.example"]`, `web pages of "https://evil.example" may connect`,
+		func(m *mac) bool { return m.asks("https://evil.example", "") != http.StatusForbidden }},
+	{"the tool", "enabled: false", "enabled: true", "the computer tool is offered",
+		func(m *mac) bool { return m.shows("computer.enabled", "true") }},
+	{"the backend", "backend: simulated", "backend: native", "drives your own desktop",
+		func(m *mac) bool { return m.status().Backend != "simulated" || m.shows("computer.backend", `"native"`) }},
+	{"titles", "record_titles: false", "record_titles: true", "the titles of windows",
+		func(m *mac) bool { return m.shows("computer.record_titles", "true") }},
+	{"the display", "display: 0", "display: 1", "drives display 1, not 0",
+		func(m *mac) bool { return m.shows("computer.display", "1") }},
+	{"the quiet time", "quiet: 1h", "quiet: 0s", "batches go on 0s after",
+		func(m *mac) bool { return m.shows("hand_back.quiet", `"0s"`) }},
+	{"the chord", "panic_chord: ctrl+option+f9", `panic_chord: ""`, "no keys stop everything any more",
+		func(m *mac) bool { return m.shows("hand_back.panic_chord", `""`) }},
+	{"the watch", "allow_unwatched: false", "allow_unwatched: true", "cannot be seen",
+		func(m *mac) bool { return m.shows("hand_back.allow_unwatched", "true") }},
+	{"a client's list", "  default: {hide: [tools_sh]}", "  other: {}", "client default may see the tools that fit tools_sh, which were hidden",
+		func(m *mac) bool { return m.runs("tools_sh", `{"command":"true"}`) }},
+	{"all clients' list", `expose: ["tools_*"]`, `expose: ["tools_*", computer]`, "every client may see the tools that fit computer",
+		func(m *mac) bool { return m.shows("expose", `["tools_*","computer"]`) }},
+	{"what is hidden", `hide: ["*secret"]`, "hide: []", `every client may see the tools that fit "*secret", which were hidden`,
+		func(m *mac) bool { return m.shows("hide", "[]") }},
+	{"the main host", `main_host: ""`, "main_host: omp", "those of host omp",
+		func(m *mac) bool { return m.shows("main_host", `"omp"`) }},
+	{"a prefix", "prefix: o-", "prefix: p-", "the tools of host omp are called p-…, no longer o-…",
+		func(m *mac) bool {
+			return strings.Contains(m.inForce(), "prefix: p-")
+		}},
+	{"a program", "  omp: {", "  evil: {command: sh, args: [-c, \"touch %MARK%\"], env: {A: s3cret}}\n  omp: {", "host evil starts the program sh",
+		func(m *mac) bool { return m.marked() }},
+	{"another program", "tools: {command: %TOOLS%}", "tools: {command: sh, args: [-c, \"touch %MARK%; exec %TOOLS%\"]}", "host tools starts the program sh",
+		func(m *mac) bool { return m.marked() }},
+	{"a server", "  omp: {", "  far: {url: \"%SERVER%?key=s3cret\"}\n  omp: {", "host far is the server http://127.0.0.1:",
+		func(m *mac) bool { return m.dialled.Load() > 0 }},
+	{"a provider", `corp: "http://127.0.0.1:1"`, `corp: "http://127.0.0.1:2"`, "model requests for corp go to http://127.0.0.1:2, no longer to http://127.0.0.1:1",
+		func(m *mac) bool { return m.shows("model_gateway.providers", `{"corp":"http://127.0.0.1:2"}`) }},
+	{"a model's host", "[llm.invalid]", "[]", `models are no longer known to answer at "llm.invalid"`,
+		func(m *mac) bool { return !m.modelRefused("llm.invalid") }},
+}
+
+// asks makes a request as a page of an origin, or by another name of this machine,
+// and returns its status.
+func (m *mac) asks(origin, host string) int {
+	m.t.Helper()
+	e, err := bridge.ReadEndpoint(m.state)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	secret, err := token.ReadDefault(m.state)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	q, err := http.NewRequest("GET", "http"+strings.TrimSuffix(strings.TrimPrefix(e.URL, "ws"), "/mcp")+"/status", nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+secret)
+	if q.Host = host; origin != "" {
+		q.Header.Set("Origin", origin)
+	}
+	r, err := http.DefaultClient.Do(q)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r.Body.Close()
+	return r.StatusCode
+}
+
+// inForce is the configuration as the agent has it; with --config the command would
+// read the file.
+func (m *mac) inForce(args ...string) string {
+	m.t.Helper()
+	out, err := self(m.home, append([]string{"--state", m.state, "config", "show"}, args...)...).Output()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(out)
+}
+
+// shows tells whether a field is in force with a value, as JSON.
+func (m *mac) shows(name, value string) bool {
+	m.t.Helper()
+	var shown shownConfig
+	if err := json.Unmarshal([]byte(m.inForce("--json")), &shown); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, v := range shown.Values {
+		if v.Name == name {
+			b, err := json.Marshal(v.Value)
+			return err == nil && string(b) == value
+		}
+	}
+	m.t.Fatalf("no field %s", name)
+	return false
+}
+
+func (m *mac) runs(tool, args string) bool {
+	m.t.Helper()
+	_, code := m.run("call", tool, args)
+	return code == exitOK
+}
+
+// marked tells whether the other program's host was started.
+func (m *mac) marked() bool {
+	_, err := os.Stat(filepath.Join(m.home, "mark"))
+	return err == nil
+}
+
+// modelRefused tells whether the proxy of a host that was started through us takes
+// a destination for a model's, while those are off.
+func (m *mac) modelRefused(destination string) bool {
+	m.t.Helper()
+	out, code := m.run("host", "run", "--name", "h", "--", "sh", "-c", "printf %s $HTTP_PROXY")
+	lines := strings.Split(strings.TrimSpace(out), "\n") // the command says what it set
+	proxy, err := url.Parse(lines[len(lines)-1])
+	if code != exitOK || err != nil {
+		m.t.Fatalf("%v: %s", err, out)
+	}
+	c := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}
+	r, err := c.Get("http://" + destination + "/v1/messages")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r.Body.Close()
+	return r.StatusCode == http.StatusBadRequest
+}
+
+func (m *mac) until(what string, is func() bool) {
+	m.t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			m.t.Fatalf("not in a minute: %s", what)
+		}
+	}
+}
+
+// TestQuartzForgedSettings: nothing of a forged configuration that loosens is in
+// force after a start, one by one and all at once; a person's yes puts it in force.
+func TestQuartzForgedSettings(t *testing.T) {
+	m := newMac(t)
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		m.dialled.Add(1)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer far.Close()
+	m.flags = nil // the backend is the configuration's
+	fill := strings.NewReplacer("%MARK%", filepath.Join(m.home, "mark"), "%SERVER%", far.URL)
+	greets := func() bool { return m.runs("tools_greet", "{}") }
+	warned := func() string { return strings.Join(m.status().Warnings, "\n") }
+
+	m.configure(guarded)
+	m.start(true)
+	m.accept()
+	m.until("the host that was accepted is there", greets)
+	m.stop()
+	m.start(false)
+	m.until("what was accepted outlives the agent", greets)
+	if w := warned(); strings.Contains(w, "accept") || !m.modelRefused("llm.invalid") {
+		t.Fatalf("accepted, and the warnings are\n%s", w)
+	}
+	if m.asks("https://good.example", "good.example") != http.StatusOK {
+		t.Error("what was accepted is not let in")
+	}
+	for _, f := range forgeries {
+		if f.is(m) {
+			t.Errorf("%s: so it is without a forgery", f.name)
+		}
+	}
+	m.stop()
+	// What holds before each forgery: the Keychain, too, which no other program reaches.
+	strict, keychain := m.files(), filepath.Join(m.home, "keychain")
+	keys, err := os.ReadFile(keychain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := func() {
+		m.t.Helper()
+		m.put(strict)
+		if err := os.WriteFile(keychain, keys, 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+
+	all := guarded
+	for _, f := range forgeries {
+		if strings.Count(guarded, f.from) != 1 {
+			t.Fatalf("%s: %q is not once in the configuration", f.name, f.from)
+		}
+		all = strings.Replace(all, f.from, f.to, 1)
+		t.Run(f.name, func(t *testing.T) {
+			m := m
+			m.t = t
+			reset()
+			m.configure(fill.Replace(strings.Replace(guarded, f.from, f.to, 1)))
+			m.start(false)
+			defer m.stop()
+			if w := warned(); !strings.Contains(w, "not in force until a person accepts it: ") || !strings.Contains(w, f.told) || strings.Contains(w, "s3cret") {
+				t.Errorf("the warnings are\n%s", w)
+			}
+			if f.is(m) {
+				t.Error("it is in force")
+			}
+		})
+	}
+	m.t = t
+	reset()
+	m.configure(fill.Replace(all))
+	for range 2 { // a second start believes no more than the first
+		m.start(false)
+		w := warned()
+		for _, f := range forgeries {
+			if !strings.Contains(w, f.told) {
+				t.Errorf("all at once: %s: the warnings are\n%s", f.name, w)
+			}
+			if f.is(m) {
+				t.Errorf("all at once: %s is in force", f.name)
+			}
+		}
+		m.stop()
+	}
+
+	// All accepted. What takes a restart says so, and is in force after one.
+	m.start(true)
+	m.accept()
+	for _, f := range forgeries {
+		if f.name != "the backend" && f.name != "a model's host" {
+			m.until(f.name+" is in force", func() bool { return f.is(m) })
+		}
+	}
+	if w := warned(); !strings.Contains(w, "in force after a restart: computer.backend, model_gateway.providers, model_gateway.model_hosts") || strings.Contains(w, "until a person") {
+		t.Errorf("accepted, and the warnings are\n%s", w)
+	}
+	m.stop()
+	m.flags = []string{"--backend", "simulated"} // there is no desktop of a person's here
+	m.start(false)
+	if w := warned(); strings.Contains(w, "accept") || m.modelRefused("llm.invalid") || !m.runs("tools_sh", `{"command":"true"}`) {
+		t.Errorf("after a restart the warnings are\n%s", w)
+	}
+	m.stop()
+	// A flag cannot do what takes a person in the configuration.
+	reset()
+	m.configure(guarded)
+	m.flags = nil
+	if out, code := m.run("run", "--backend", "native", "--no-tray"); code != exitUsage || !strings.Contains(out, "flag --backend is not used") {
+		t.Errorf("ended with %d and\n%s", code, out)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drawbridge/bridge/computer"
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/gate"
 	"drawbridge/ui"
@@ -127,7 +128,7 @@ func (c *cli) rulesCommand() *cobra.Command {
 					fmt.Fprintln(t, "no rules")
 				}
 				for _, w := range l.Warnings {
-					fmt.Fprintf(t, "warning: %s\n", w)
+					fmt.Fprintf(t, "warning: %s\n", ui.Escape(w, 0)) // the configuration has a part in it
 				}
 				return t.Flush()
 			},
@@ -160,7 +161,12 @@ person accepts that.`,
 // rulesFile is the person's rules file of the state directory in force.
 func (c *cli) rulesFile() (gate.RulesFile, error) {
 	dir, err := c.stateDir()
-	return gate.RulesFile{Path: filepath.Join(dir, rulesName)}, err
+	return rulesFile(dir), err
+}
+
+// rulesFile is the person's rules file of a state directory.
+func rulesFile(dir string) gate.RulesFile {
+	return gate.RulesFile{Path: filepath.Join(dir, rulesName), Check: computer.CheckRule}
 }
 
 // findRules asks the agent, or reads the files when none runs.

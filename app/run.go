@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/app/config"
 	"drawbridge/bridge/control"
+	"drawbridge/ui"
 )
 
 // Exit codes of every command.
@@ -94,7 +95,8 @@ func report(w io.Writer, err error) int {
 	case errors.Is(err, os.ErrNotExist):
 		code = exitFailed
 	}
-	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+	// A host, or a file, may have a part in it.
+	for i, line := range strings.Split(ui.EscapeControls(strings.TrimRight(err.Error(), "\n")), "\n") {
 		if i == 0 {
 			line = "drawbridge: " + line
 		}

@@ -15,6 +15,7 @@ import (
 	"drawbridge/bridge/control"
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/gate"
+	"drawbridge/bridge/private"
 )
 
 // runOptions are the flags of run.
@@ -54,8 +55,19 @@ type told string
 func (t told) Error() string { return string(t) }
 
 // start runs the agent until it is told to end, or hands over to the one that
-// runs already.
+// runs already. However it ends, the log says why, where there is one.
 func (c *cli) start(ctx context.Context, o runOptions) error {
+	endByCrash()
+	logged := false
+	err := c.serve(ctx, o, &logged)
+	if err != nil && !logged {
+		c.logBeside(func(log zerolog.Logger) { log.Error().Err(err).Msg("not started") })
+	}
+	return forLaunchd(err, c.getenv)
+}
+
+// serve is start. logged tells that the log has the reason of an error.
+func (c *cli) serve(ctx context.Context, o runOptions, logged *bool) error {
 	if moved, err := c.leaveVolatile(ctx); moved || err != nil {
 		return err
 	}
@@ -75,7 +87,7 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 	}
 	lock, held, pid, err := lockState(dir)
 	if err != nil {
-		return err
+		return staying(err)
 	}
 	if held {
 		return c.handOver(ctx, dir, pid)
@@ -83,8 +95,9 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 	defer lock.Close()
 	upgraded, err := openState(dir)
 	if err != nil {
-		return err
+		return staying(err)
 	}
+	swept := private.Sweep(dir, private.Leftover)
 
 	// The log waits while a question stands at the same terminal.
 	terminal, shown := c.terminal(), c.err
@@ -93,11 +106,15 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 	}
 	log, logFile, err := newLog(conf.Log, shown, isTerminal(c.err), dir)
 	if err != nil {
-		return err
+		return staying(err)
 	}
 	defer logFile.Close()
+	*logged = true
 	if upgraded != "" {
 		log.Warn().Msg(upgraded)
+	}
+	if swept != nil {
+		log.Warn().Err(swept).Msg("what killed processes left in the state directory stays there")
 	}
 	// What a command fails with is written to standard error anyway.
 	onlyFile := zerolog.New(logFile).With().Timestamp().Logger()
@@ -160,7 +177,7 @@ func (c *cli) start(ctx context.Context, o runOptions) error {
 // newAgent.
 func checkAllow(allow []string, backend string) error {
 	for _, g := range allow {
-		if _, err := gate.ParseGlob(g); err != nil {
+		if _, err := gate.ParseNames(gate.NamedTool, g); err != nil {
 			return usagef("--allow %q: %w", g, err)
 		}
 	}
@@ -191,6 +208,7 @@ func (c *cli) handOver(ctx context.Context, dir, pid string) error {
 			return fmt.Errorf("already running, pid %s, but it does not answer: %w", pid, err)
 		}
 	}
+	c.logBeside(func(log zerolog.Logger) { log.Info().Str("to", pid).Msg("handed over to the agent that runs") })
 	if c.flags.json {
 		return c.printJSON(map[string]string{"already_running": pid})
 	}

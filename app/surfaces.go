@@ -113,9 +113,12 @@ func (s *surfaces) show() {
 		r.Reveal()
 	}
 	if !s.tray.Ready() {
-		s.tried(s.openActivity())
+		s.openPage()
 	}
 }
+
+// openPage opens the page, and does not wait for the browser.
+func (s *surfaces) openPage() { s.ended.Go(func() { s.tried(s.openActivity()) }) }
 
 // watchModels tells the person once of each denial when it begins to refuse.
 func (s *surfaces) watchModels(ctx context.Context) {
@@ -190,6 +193,10 @@ func (a *agent) answer(id string, answer gate.Answer) error {
 // Do does what an item of the menu says.
 func (s *surfaces) Do(v ui.Verb, arg string) error {
 	switch v {
+	case ui.VerbStop, ui.VerbPause, ui.VerbRevoke, ui.VerbQuit:
+		s.note(string(v) + ", the tray")
+	}
+	switch v {
 	case ui.VerbStop:
 		s.stopAll(stop.Stopped, "everything was stopped in the tray")
 	case ui.VerbPause:
@@ -201,7 +208,7 @@ func (s *surfaces) Do(v ui.Verb, arg string) error {
 	case ui.VerbModels:
 		s.ended.Go(func() { s.tried(s.models.Allow(s.ctx, "the tray")) })
 	case ui.VerbActivity:
-		return s.openActivity()
+		s.openPage()
 	case ui.VerbRevoke:
 		_, err := s.revoke(arg)
 		return err

@@ -7,7 +7,7 @@ import "drawbridge/ui"
 // newAsker asks by desktop notifications with buttons.
 func newAsker(s *surfaces, changed func()) asker {
 	return ui.NewNotifications(ui.NotificationOptions{
-		Preview: s.previews.Small, Details: func() { s.tried(s.openActivity()) }, Injected: s.tool.LastEvent, Log: s.log,
+		Preview: s.previews.Small, Details: s.openPage, Injected: s.tool.LastEvent, Log: s.log,
 		Changed: changed,
 	})
 }

@@ -161,7 +161,7 @@ func TestPersonAtTheTerminal(t *testing.T) {
 func TestLooseningIsAskedAtTheTerminal(t *testing.T) {
 	home := t.TempDir()
 	state, conf := filepath.Join(home, "s"), filepath.Join(home, "c.yaml")
-	if err := os.WriteFile(conf, []byte("rules:\n  - {tool: computer, then: allow}\n"), 0o600); err != nil {
+	if err := os.WriteFile(conf, []byte("allowed_origins: [\"https://good.example\"]\nrules:\n  - {tool: computer, then: allow}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	master, slave := openPTY(t)
@@ -185,11 +185,23 @@ func TestLooseningIsAskedAtTheTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.Get("http" + strings.TrimPrefix(e.URL, "ws"))
-	if err != nil {
-		t.Fatal(err)
+	// Nor does it let anybody in before the answer, nor wait for a restart after it.
+	visit := func() int {
+		q, err := http.NewRequest("GET", "http"+strings.TrimPrefix(e.URL, "ws"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Origin", "https://good.example")
+		res, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
 	}
-	res.Body.Close()
+	if got := visit(); got != http.StatusForbidden {
+		t.Errorf("a page that nobody accepted is answered %d", got)
+	}
 	time.Sleep(600 * time.Millisecond) // an answer right after the prompt does not count
 	if _, err := io.WriteString(master, "allow "+word+"\n"); err != nil {
 		t.Fatal(err)
@@ -199,4 +211,9 @@ func TestLooseningIsAskedAtTheTerminal(t *testing.T) {
 		t.Errorf("the log is written into the question:\n%s", asked)
 	}
 	shown.await(t, `refused a connection`)
+	for end := time.Now().Add(time.Minute); visit() != http.StatusUnauthorized; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the page that was accepted is not let in")
+		}
+	}
 }

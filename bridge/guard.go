@@ -73,11 +73,20 @@ func entryOf(r *http.Request) token.Entry {
 	return e
 }
 
+// admitted are the names and pages besides our own that requests may come by.
+type admitted struct{ hosts, origins []string }
+
+// Admit puts others in the place of Options.AllowedHosts and AllowedOrigins, for
+// requests from now on.
+func (s *Server) Admit(hosts, origins []string) {
+	s.admitted.Store(&admitted{slices.Clone(hosts), slices.Clone(origins)})
+}
+
 // hostAllowed takes loopback names and addresses with any port, because SSH
 // forwards change it, and names from the configuration.
 func (s *Server) hostAllowed(hostport string) bool {
 	host, ok := hostOf(hostport)
-	return ok && (isLoopback(host) || slices.ContainsFunc(s.opts.AllowedHosts, func(a string) bool { return strings.EqualFold(a, host) }))
+	return ok && (isLoopback(host) || slices.ContainsFunc(s.admitted.Load().hosts, func(a string) bool { return strings.EqualFold(a, host) }))
 }
 
 // LoopbackHost reports whether a Host header names this machine by a loopback
@@ -126,7 +135,7 @@ func (s *Server) originAllowed(r *http.Request) bool {
 		return false
 	}
 	origin := values[0]
-	return strings.EqualFold(origin, "http://"+r.Host) || slices.Contains(s.opts.AllowedOrigins, origin)
+	return strings.EqualFold(origin, "http://"+r.Host) || slices.Contains(s.admitted.Load().origins, origin)
 }
 
 // authenticate finds the token's entry. A request that shows two different

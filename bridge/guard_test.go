@@ -328,3 +328,34 @@ func TestRevokeIsNoticed(t *testing.T) {
 		t.Errorf("answered %s", b)
 	}
 }
+
+// TestAdmit: names and pages may be let in, and kept out again, while it serves.
+func TestAdmit(t *testing.T) {
+	r := newRig(t, nil)
+	asks := func(host, origin string) int {
+		q := httptest.NewRequest("GET", "/status", nil)
+		q.Host = host
+		q.Header.Set("Authorization", "Bearer "+r.token)
+		if origin != "" {
+			q.Header.Set("Origin", origin)
+		}
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, q)
+		return w.Code
+	}
+	const us, host, page = "127.0.0.1:7317", "desk.example", "https://desk.example"
+	for _, c := range []struct {
+		hosts, origins []string
+		host, page     int
+	}{
+		{nil, nil, 403, 403},
+		{[]string{host}, nil, 200, 403},
+		{[]string{"other"}, []string{page}, 403, 200},
+		{nil, nil, 403, 403},
+	} {
+		r.Admit(c.hosts, c.origins)
+		if h, p := asks(host, ""), asks(us, page); h != c.host || p != c.page {
+			t.Errorf("with %q and %q the name gets %d and the page %d", c.hosts, c.origins, h, p)
+		}
+	}
+}

@@ -49,8 +49,12 @@ type Options struct {
 	Exposed func(client, source, tool string) bool
 	// AllowedHosts are names besides loopback that a Host header may carry,
 	// AllowedOrigins are pages (scheme://host:port) that may use the endpoint.
+	// Admit puts others in their place.
 	AllowedHosts   []string
 	AllowedOrigins []string
+	// TokensChanged, if set, is told when tokens may have been revoked, and which
+	// are valid, by their hash as in a Caller.
+	TokensChanged func(valid func(hash string) bool)
 	// Status, if set, fills in what the server does not know: backend,
 	// permissions, paused, pending, hosts, host_llm. It may add warnings.
 	Status func(*Status)
@@ -90,6 +94,7 @@ type Server struct {
 	joins    joins
 	sessions sessions
 	upgrader websocket.Upgrader
+	admitted atomic.Pointer[admitted]
 
 	base context.Context // ends with a *stop.Error when the server closes
 	end  context.CancelCauseFunc
@@ -145,6 +150,7 @@ func New(o Options) *Server {
 		idle:     make(chan struct{}),
 		gone:     make(chan struct{}),
 	}
+	s.Admit(o.AllowedHosts, o.AllowedOrigins)
 	s.joins = joins{seed: maphash.MakeSeed(), runs: map[uint64][]*run{}}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	s.upgrader = websocket.Upgrader{
@@ -306,6 +312,14 @@ func (s *Server) refreshTokens(patience time.Duration) {
 }
 
 func (s *Server) dropRevoked() {
+	if s.opts.TokensChanged != nil {
+		valid := map[string]bool{}
+		all, _ := s.opts.Tokens.List() // none is valid where they cannot be read
+		for _, e := range all {
+			valid[e.Hash] = true
+		}
+		s.opts.TokensChanged(func(hash string) bool { return valid[hash] })
+	}
 	s.shut(websocket.ClosePolicyViolation, "the token was revoked", func(e token.Entry) bool { return !s.opts.Tokens.Valid(e) })
 }
 

@@ -80,13 +80,66 @@ else
 fi
 
 step "tampering is found"
-for f in Contents/Info.plist Contents/MacOS/$program Contents/Resources/Drawbridge.icns Contents/_CodeSignature/CodeResources; do
-	cp -R "$dir/v1.0.0/Drawbridge.app" "$dir/changed.app"
-	printf x | dd of="$dir/changed.app/$f" bs=1 seek=700 conv=notrunc 2>/dev/null
-	if pack verify "$dir/changed.app" >"$dir/log" 2>&1; then fail "a change of $f was not found"; fi
-	tail -n 1 "$dir/log"
-	rm -rf "$dir/changed.app"
+whole="$dir/v1.0.0/Drawbridge.app"
+changed="$dir/changed.app"
+# flip FILE OFFSET changes one bit of one byte.
+flip() {
+	byte=$(od -An -tu1 -j"$2" -N1 "$1" | tr -d ' ')
+	[ -n "$byte" ] || fail "$1 has no byte at $2"
+	printf "\\$(printf %o $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+# word FILE OFFSET is a number of the universal header.
+word() { od -An -tu1 -j"$2" -N4 "$1" | awk '{ print (($1 * 256 + $2) * 256 + $3) * 256 + $4 }'; }
+# found WHAT RELIC WORDS holds the changed app against our verifier, which must say
+# WORDS, and against relic where it looks at such a thing.
+found() {
+	cmp -s "$changed/$file" "$whole/$file" && fail "$1: nothing was changed"
+	if pack verify "$changed" >"$dir/log" 2>&1; then fail "$1: a change was not found"; fi
+	grep -q "$3" "$dir/log" || { cat "$dir/log"; fail "$1: found, but it does not say \"$3\""; }
+	if [ "$2" = relic ] && "$dir/relicverify" "$changed" $program >"$dir/log" 2>&1; then fail "$1: relic does not find the change"; fi
+	echo "found: $1"
+	rm -rf "$changed"
+}
+change() { file=$1; cp -R "$whole" "$changed"; }
+mach="Contents/MacOS/$program"
+for slice in 0 1; do
+	at=$(word "$whole/$mach" $((8 + 20 * slice + 8)))
+	size=$(word "$whole/$mach" $((8 + 20 * slice + 12)))
+	change $mach
+	flip "$changed/$mach" $((at + size / 3))
+	found "a page of code, slice $slice" relic "of the code was changed"
+	change $mach
+	flip "$changed/$mach" $((8 + 20 * slice + 7))
+	found "the header's word for the processor, slice $slice" ours "the header says"
 done
+change $mach
+printf x >>"$changed/$mach"
+found "a byte behind the program" ours "follow the last slice"
+# Each slice has them twice: as text, and for macOS 12 and later as DER.
+entitlement=com.apple.security.automation.apple-events
+LC_ALL=C grep -abo "$entitlement" "$whole/$mach" | cut -d: -f1 >"$dir/places"
+[ "$(wc -l <"$dir/places")" -ge 4 ] || fail "the entitlements are not found in the program"
+while read -r at; do
+	change $mach
+	flip "$changed/$mach" "$at"
+	found "the entitlements at $at" relic "of entitlements was changed\|DER list of entitlements was changed\|of the code was changed"
+done <"$dir/places"
+change Contents/Info.plist
+sed 's/<string>1\.0\.0</<string>1.0.1</' "$whole/$file" >"$changed/$file"
+found "a value in Info.plist, which stays a whole one" relic "Info.plist was changed"
+for file in Contents/Resources/Drawbridge.icns Contents/Resources/en.lproj/InfoPlist.strings "Contents/Resources/Third-party licences.txt"; do
+	change "$file"
+	flip "$changed/$file" 100
+	found "$file" ours "was changed"
+done
+change Contents/_CodeSignature/CodeResources
+sed 's/<key>optional</<key>omitted</' "$whole/$file" >"$changed/$file"
+found "the list of resources, which stays a whole one" relic "the list of resources was changed"
+cp -R "$whole" "$changed"
+echo notes >"$changed/notes.txt"
+if pack verify "$changed" >"$dir/log" 2>&1; then fail "a file beside Contents was not found"; fi
+rm -rf "$changed"
+if "$dir/relicverify" "$whole" $program >/dev/null; then echo "and the app that nobody changed passes"; else fail "relic refuses the whole app"; fi
 
 step "what is handed out"
 pack dist -app "$dir/v2.0.0/Drawbridge.app" -out "$dir/dist"

@@ -17,14 +17,23 @@ codesign)
 	;;
 notarize)
 	: "${NOTARY_PROFILE:?name the profile that xcrun notarytool store-credentials made, such as NOTARY_PROFILE=drawbridge}"
-	zip=$(mktemp -d)/Drawbridge.zip
+	dir=$(mktemp -d)
+	trap 'rm -rf "$dir"' EXIT
+	trap 'exit 1' INT TERM
+	zip=$dir/Drawbridge.zip
 	ditto -c -k --keepParent "$app" "$zip"
 	xcrun notarytool submit "$zip" --keychain-profile "$NOTARY_PROFILE" --wait
 	xcrun stapler staple "$app"
 	spctl --assess --type execute --verbose "$app"
 	;;
 dmg)
-	hdiutil create -volname Drawbridge -srcfolder "$app" -ov -format UDZO build/dist/Drawbridge.dmg
+	image=build/dist/Drawbridge.dmg
+	if [ -L "$image" ] || [ -e "$image" ] && ! hdiutil imageinfo "$image" >/dev/null 2>&1; then
+		echo "mac.sh: $image is no disk image of an earlier make dmg: move it away" >&2
+		exit 1
+	fi
+	mkdir -p build/dist
+	hdiutil create -volname Drawbridge -srcfolder "$app" -ov -format UDZO "$image"
 	;;
 *)
 	echo "usage: mac.sh codesign|notarize|dmg APP" >&2

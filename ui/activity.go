@@ -73,8 +73,9 @@ type ActivityOptions struct {
 	Agent    PageAgent
 	Previews *Previews
 	History  *History
-	// Browse opens an address in the person's browser.
-	Browse func(url string) error
+	// Browse opens an address in the person's browser; opened is closed once a page
+	// came from it.
+	Browse func(ctx context.Context, url string, opened <-chan struct{}) error
 	// Injected is when we last sent an event to the desktop; nil: we never do.
 	Injected func() time.Time
 	// Count, if set, is told of each request that was refused, by kind: what it was
@@ -98,8 +99,14 @@ type Activity struct {
 	csp string
 
 	mu    sync.Mutex // guards everything below
-	codes map[[32]byte]time.Time
+	codes map[[32]byte]code
 	pages map[[32]byte]*openPage
+}
+
+// code opens one page.
+type code struct {
+	until time.Time
+	used  chan struct{} // closed when it was
 }
 
 // openPage is one page that exchanged a code.
@@ -122,7 +129,7 @@ const (
 
 // NewActivity makes the page's server. Its prompts end with ctx.
 func NewActivity(ctx context.Context, o ActivityOptions) *Activity {
-	return &Activity{o: o, ctx: ctx, csp: policyOf(page), codes: map[[32]byte]time.Time{}, pages: map[[32]byte]*openPage{}}
+	return &Activity{o: o, ctx: ctx, csp: policyOf(page), codes: map[[32]byte]code{}, pages: map[[32]byte]*openPage{}}
 }
 
 var inline = regexp.MustCompile(`(?s)<(style|script)>(.*?)</(?:style|script)>`)
@@ -141,33 +148,43 @@ func policyOf(page []byte) string {
 // Open opens the page in the person's browser. base is where the endpoint is, as
 // http://127.0.0.1:7317.
 func (a *Activity) Open(base string) error {
-	return a.o.Browse(base + "/activity#" + a.newCode())
+	text, opened := a.newCode()
+	err := a.o.Browse(a.ctx, base+"/activity#"+text, opened)
+	if err != nil { // nobody is to use it now
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.codes, sha256.Sum256([]byte(text)))
+	}
+	return err
 }
 
-func (a *Activity) newCode() string {
-	code := rand.Text()
+// newCode returns a code, and what is closed when it is used.
+func (a *Activity) newCode() (text string, used <-chan struct{}) {
+	text = rand.Text()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	for k, until := range a.codes {
-		if now.After(until) {
+	for k, c := range a.codes {
+		if now.After(c.until) {
 			delete(a.codes, k)
 		}
 	}
-	a.codes[sha256.Sum256([]byte(code))] = now.Add(codeTime)
-	return code
+	c := code{until: now.Add(codeTime), used: make(chan struct{})}
+	a.codes[sha256.Sum256([]byte(text))] = c
+	return text, c.used
 }
 
 // exchange takes a code for a page's token. A code works once.
-func (a *Activity) exchange(code string) (token string, ok bool) {
-	key := sha256.Sum256([]byte(code))
+func (a *Activity) exchange(text string) (token string, ok bool) {
+	key := sha256.Sum256([]byte(text))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	until, ok := a.codes[key]
+	c, ok := a.codes[key]
 	delete(a.codes, key)
-	if !ok || time.Now().After(until) {
+	if !ok || time.Now().After(c.until) {
 		return "", false
 	}
+	close(c.used)
 	if len(a.pages) >= mostPages {
 		var oldest [32]byte
 		var first time.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,8 +31,11 @@ type pageRig struct {
 	history  *History
 	native   *nativeDesk
 	browsed  []string
-	injected time.Time
-	models   Models
+	opened   <-chan struct{} // of the address browsed last
+
+	noBrowser error // none could be opened
+	injected  time.Time
+	models    Models
 }
 
 func (r *pageRig) State() State {
@@ -82,7 +86,10 @@ func newPageRig(t *testing.T) *pageRig {
 	r.gateAgent = newGateAgent(gate.Options{Surfaces: []gate.Surface{r.native}, Rules: gate.RulesFile{Path: t.TempDir() + "/rules.yaml"}})
 	r.activity = NewActivity(t.Context(), ActivityOptions{
 		Agent: r, Previews: &Previews{}, History: r.history, Log: zerolog.Nop(),
-		Browse:   func(url string) error { r.browsed = append(r.browsed, url); return nil },
+		Browse: func(_ context.Context, url string, opened <-chan struct{}) error {
+			r.browsed, r.opened = append(r.browsed, url), opened
+			return r.noBrowser
+		},
 		Injected: func() time.Time { return r.injected },
 	})
 	return r
@@ -116,10 +123,28 @@ func (r *pageRig) open() string {
 	if err := json.Unmarshal([]byte(body), &v); status != 200 || err != nil || len(v.Token) < 52 {
 		r.t.Fatal(status, body, err)
 	}
+	select {
+	case <-r.opened:
+	default:
+		r.t.Error("a page is open, and who opened it does not know")
+	}
 	if status, _ := r.do("", "POST", "session", `{"code":"`+code+`"}`); status != 401 {
 		r.t.Errorf("a code worked twice: %d", status)
 	}
 	return v.Token
+}
+
+// TestPageNoBrowser holds that a code that no browser got is worth nothing.
+func TestPageNoBrowser(t *testing.T) {
+	r := newPageRig(t)
+	r.noBrowser = errors.New("no browser")
+	if err := r.activity.Open("http://127.0.0.1:7317"); !errors.Is(err, r.noBrowser) {
+		t.Errorf("opening: %v", err)
+	}
+	_, code, _ := strings.Cut(r.browsed[0], "#")
+	if status, body := r.do("", "POST", "session", `{"code":"`+code+`"}`); status != 401 {
+		t.Errorf("its code: %d %s", status, body)
+	}
 }
 
 func (r *pageRig) state(token string) pageState {
@@ -182,7 +207,7 @@ func TestPageNeedsToken(t *testing.T) {
 func TestPageCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPageRig(t)
-		code := r.activity.newCode()
+		code, _ := r.activity.newCode()
 		time.Sleep(codeTime + time.Second)
 		for _, c := range []string{code, "", "wrong"} {
 			if status, body := r.do("", "POST", "session", `{"code":"`+c+`"}`); status != 401 || !strings.Contains(body, "older than a minute") {

@@ -284,14 +284,14 @@ func TestCocoaPanelKinds(t *testing.T) {
 	until(t, "not paused", func() bool { _, paused := r.gate.Paused(); return !paused })
 	r.gone(t, panelClassName)
 
-	if err := r.gate.SetPolicy(gate.Policy{Loosening: []gate.Item{{Key: "k", Text: "more \u202eis allowed"}}}); err != nil {
+	if err := r.gate.SetPolicy(gate.Policy{TrustHints: []string{"o\u202emp"}}); err != nil {
 		t.Fatal(err)
 	}
-	if w := r.panel(); !r.says(t, w, "more ⟨U+202E⟩is allowed") {
+	if w := r.panel(); !r.says(t, w, "o⟨U+202E⟩mp") {
 		t.Error("what loosens is not shown, or not safely")
 	}
 	r.pick("Accept all of this")
-	until(t, "in force", func() bool { return r.gate.InForce("k") })
+	until(t, "in force", func() bool { return r.gate.TrustHint("o\u202emp") })
 	r.gone(t, panelClassName)
 
 	loosened := make(chan gate.Verdict, 1)

@@ -34,6 +34,27 @@ func Escape(s string, max int) string {
 	return b.String()
 }
 
+// EscapeControls makes a program's text of several lines safe for a terminal:
+// characters that steer one, or the direction of writing, and bytes that are no
+// UTF-8 are shown by number. Line ends, tabs and all else stay.
+func EscapeControls(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "⟨0x%02X⟩", s[i])
+		case r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
 // runes returns how many bytes the first n characters of s take.
 func runes(s string, n int) int {
 	at := 0

@@ -91,3 +91,19 @@ func unescape(s string) string {
 		s = after
 	}
 }
+
+func TestEscapeControls(t *testing.T) {
+	for in, want := range map[string]string{
+		"two\n\tlines ⟨as⟩ they are, 日本 👩‍👩‍👧": "two\n\tlines ⟨as⟩ they are, 日本 👩‍👩‍👧",
+		"\x1b[2J\x1b]0;t\x07": "⟨U+001B⟩[2J⟨U+001B⟩]0;t⟨U+0007⟩",
+		"a\rb\bc\x7f":         "a⟨U+000D⟩b⟨U+0008⟩c⟨U+007F⟩",
+		"\u009b2J":            "⟨U+009B⟩2J",
+		"\x9b2J":              "⟨0x9B⟩2J",
+		"\u202eevil\u2066":    "⟨U+202E⟩evil⟨U+2066⟩",
+		"a\u2028b":            "a⟨U+2028⟩b",
+	} {
+		if got := EscapeControls(in); got != want {
+			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+	}
+}

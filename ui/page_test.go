@@ -31,7 +31,7 @@ func TestPageInBrowser(t *testing.T) {
 	var address string
 	r.activity = NewActivity(t.Context(), ActivityOptions{
 		Agent: r, Previews: &Previews{}, History: r.history, Log: zerolog.Nop(),
-		Browse: func(url string) error { address = url; return nil },
+		Browse: func(_ context.Context, url string, _ <-chan struct{}) error { address = url; return nil },
 	})
 	server := httptest.NewServer(r.activity)
 	t.Cleanup(server.Close)

@@ -219,6 +219,11 @@ func TestParseRefuses(t *testing.T) {
 		"model host":             {"model_gateway:\n  model_hosts: [\"https://x.example\"]\n", []string{`model_gateway.model_hosts.0 must be host names`}},
 		"bad pointer":            {"rules:\n- {tool: x, then: deny, when: {\"a\": \"b\"}}\n", []string{`rules.0.when: each name must be a JSON pointer`}},
 		"bad when glob":          {"rules:\n- {tool: x, then: deny, when: {\"/a\": \"[\"}}\n", []string{`rules.0.when./a must be a glob`}},
+		"rule that never fits":   {"rules:\n- {tool: x, then: deny}\n- {tool: \"{a,b}\", then: deny}\n", []string{`c.yaml:3: rules.1: tool: pattern "{a,b}" fits no tool: braces stand for themselves`}},
+		"client that is none":    {"rules:\n- {tool: x, client: \"a b\", then: deny}\n", []string{`c.yaml:2: rules.0: client: pattern "a b" fits no client`}},
+		"pointer to nowhere":     {"rules:\n- {tool: computer, then: deny, when: {/action/*/type: type}}\n", []string{`c.yaml:2: rules.0: when "/action/*/type" fits no call of computer`, `did you mean "actions"?`}},
+		"hide of nothing":        {"hide:\n- bash\n- \"bash \"\n", []string{`c.yaml:3: hide.1: pattern "bash " fits no tool`}},
+		"expose of nothing":      {"clients:\n  a:\n    expose: [\"{a}\"]\n", []string{`c.yaml:3: clients.a.expose.0: pattern "{a}" fits no tool`}},
 		"rule without then":      {"rules:\n- tool: x\n", []string{`c.yaml:2: rules.0: then is "": it must be allow, ask or deny`}},
 		"rule without a tool":    {"rules:\n- then: allow\n", []string{`rules.0: a rule needs a tool`}},
 		"bad then":               {"rules:\n- {tool: x, then: permit}\n", []string{`rules.0.then must be one of allow, ask, deny`}},
@@ -349,7 +354,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestShowReadsBack(t *testing.T) {
-	const file = "hide: [\"a b\", yes-man, \"true\", \"ü\\n\"]\ncomputer:\n  allowed_actions: [wait]\n" +
+	const file = "hide: [\"a\\\\ b\", yes-man, \"true\", \"ü\\\\\\n\"]\ncomputer:\n  allowed_actions: [wait]\n" +
 		"clients:\n  my.wait_ms: {display: 2, expose: [x]}\n  b:\n" +
 		"rules:\n- {tool: t, then: deny, when: {\"/a/*\": \"x*\", \"/b\": \"\"}}\n- {tool: \"*\", host: h, then: allow}\n"
 	dir := t.TempDir()

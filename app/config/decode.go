@@ -15,6 +15,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"drawbridge/bridge/computer"
+	"drawbridge/bridge/gate"
 )
 
 // Error is one thing wrong with a configuration file.
@@ -434,7 +437,27 @@ func (d *decoder) across(c *Config) {
 	}
 	for i, r := range c.Rules {
 		path := "rules." + strconv.Itoa(i)
-		if err := r.Check(); err != nil {
+		err := r.Check()
+		if err == nil {
+			err = computer.CheckRule(r)
+		}
+		if err != nil {
+			d.failf(d.lines[path], "%s: %v", path, err)
+		}
+	}
+	d.tools("expose", c.Expose)
+	d.tools("hide", c.Hide)
+	for _, name := range slices.Sorted(maps.Keys(c.Clients)) {
+		d.tools("clients."+name+".expose", c.Clients[name].Expose)
+		d.tools("clients."+name+".hide", c.Clients[name].Hide)
+	}
+}
+
+// tools checks patterns that are to name tools.
+func (d *decoder) tools(path string, patterns []string) {
+	for i, text := range patterns {
+		if _, err := gate.ParseNames(gate.NamedTool, text); err != nil {
+			path := path + "." + strconv.Itoa(i)
 			d.failf(d.lines[path], "%s: %v", path, err)
 		}
 	}

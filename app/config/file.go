@@ -1,10 +1,12 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,16 +17,17 @@ import (
 // Loaded is a configuration with where its values came from.
 type Loaded struct {
 	Config
-	Path  string // the file; it need not exist when it is the default one
-	Found bool   // whether it does
-	from  map[string]string
+	Written Config // without what Set put over the file
+	Path    string // the file; it need not exist when it is the default one
+	Found   bool   // whether it does
+	from    map[string]string
 }
 
 // Load reads the file at path. The file must be a regular one that only its
 // owner, who must be this user or root, can write, in directories that not
 // everybody can: whoever can change it widens what programs may do. A missing file is an error only when it was asked for.
 func Load(path string, asked bool) (*Loaded, error) {
-	l := &Loaded{Config: Default(), Path: path, from: map[string]string{}}
+	l := &Loaded{Config: Default(), Written: Default(), Path: path, from: map[string]string{}}
 	data, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) && !asked {
 		return l, nil
@@ -36,7 +39,7 @@ func Load(path string, asked bool) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.Config, l.Found = c, true
+	l.Config, l.Written, l.Found = c, c, true
 	for p, line := range lines {
 		l.from[p] = fmt.Sprintf("%s:%d", path, line)
 	}
@@ -127,6 +130,52 @@ func (l *Loaded) Set(path, value, from string) error {
 	v.SetString(value)
 	l.from[path] = from
 	return nil
+}
+
+// Hold returns the configuration as it is in force by what was kept of accepted
+// settings, and which hosts wait for a person.
+func (l *Loaded) Hold(accepted json.RawMessage, granted bool) (*Loaded, map[string]bool, error) {
+	c, err := Settings{l.Config, granted}.Hold(accepted)
+	if err != nil {
+		return nil, nil, err
+	}
+	held := *l
+	held.Config, held.from = c.Config, maps.Clone(l.from)
+	for _, path := range differences(l.Config, c.Config, true) {
+		held.from[path] = "as before, until a person accepts what the configuration says"
+	}
+	return &held, c.Waiting, nil
+}
+
+// Changed lists the fields whose values are others in next.
+func (l *Loaded) Changed(next *Loaded) []string { return differences(l.Config, next.Config, false) }
+
+// differences lists the paths of the fields that differ, with entries also those in
+// the entries of maps.
+func differences(a, b Config, entries bool) []string {
+	var out []string
+	var walk func(p place, a, b reflect.Value)
+	walk = func(p place, a, b reflect.Value) {
+		switch {
+		case a.Kind() == reflect.Struct:
+			for i := range a.NumField() {
+				walk(p.field(fieldName(a.Type().Field(i))), a.Field(i), b.Field(i))
+			}
+		case reflect.DeepEqual(a.Interface(), b.Interface()):
+		case entries && a.Kind() == reflect.Map && holdsSections(a):
+			for _, name := range b.MapKeys() {
+				was := a.MapIndex(name)
+				if !was.IsValid() {
+					was = reflect.Zero(a.Type().Elem())
+				}
+				walk(p.entry(name.String()), was, b.MapIndex(name))
+			}
+		default:
+			out = append(out, p.path)
+		}
+	}
+	walk(place{}, reflect.ValueOf(a), reflect.ValueOf(b))
+	return out
 }
 
 func fieldNamed(v reflect.Value, name string) reflect.Value {

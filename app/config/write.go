@@ -44,7 +44,7 @@ func (l *Loaded) Values() []Value {
 	var walk func(p place, v reflect.Value)
 	walk = func(p place, v reflect.Value) {
 		if v.Kind() != reflect.Struct {
-			out = append(out, Value{p.path, plain(v), l.From(p.path)})
+			out = append(out, Value{p.path, plain(p, v), l.From(p.path)})
 			return
 		}
 		for i := range v.NumField() {
@@ -55,8 +55,29 @@ func (l *Loaded) Values() []Value {
 	return out
 }
 
+// secret stands for a value that is not shown.
+const secret = "(secret)"
+
+// hide returns what of a secret is shown: that there is one, and its name.
+func hide(v reflect.Value) reflect.Value {
+	switch {
+	case v.Kind() == reflect.String && v.Len() > 0:
+		return reflect.ValueOf(secret)
+	case v.Kind() == reflect.Map && v.Len() > 0:
+		out := reflect.MakeMap(v.Type())
+		for _, k := range v.MapKeys() {
+			out.SetMapIndex(k, hide(v.MapIndex(k)))
+		}
+		return out
+	}
+	return v
+}
+
 // plain returns v as JSON shows it: under the names of the file.
-func plain(v reflect.Value) any {
+func plain(p place, v reflect.Value) any {
+	if p.option().secret {
+		v = hide(v)
+	}
 	if v.Type() == durationType {
 		return human(time.Duration(v.Int()))
 	}
@@ -64,13 +85,14 @@ func plain(v reflect.Value) any {
 	case reflect.Struct:
 		m := map[string]any{}
 		for i := range v.NumField() {
-			m[fieldName(v.Type().Field(i))] = plain(v.Field(i))
+			name := fieldName(v.Type().Field(i))
+			m[name] = plain(p.field(name), v.Field(i))
 		}
 		return m
 	case reflect.Map:
 		m := map[string]any{}
 		for _, k := range v.MapKeys() {
-			m[k.String()] = plain(v.MapIndex(k))
+			m[k.String()] = plain(p.entry(k.String()), v.MapIndex(k))
 		}
 		return m
 	case reflect.Slice:
@@ -79,14 +101,14 @@ func plain(v reflect.Value) any {
 		}
 		s := make([]any, v.Len())
 		for i := range s {
-			s[i] = plain(v.Index(i))
+			s[i] = plain(p.entry(strconv.Itoa(i)), v.Index(i))
 		}
 		return s
 	case reflect.Pointer:
 		if v.IsNil() {
 			return nil
 		}
-		return plain(v.Elem())
+		return plain(p, v.Elem())
 	}
 	return v.Interface()
 }
@@ -105,6 +127,9 @@ func (w *writer) section(p place, v reflect.Value, indent string) {
 }
 
 func (w *writer) field(p place, v reflect.Value, indent string) {
+	if p.option().secret {
+		v = hide(v)
+	}
 	name := p.key[strings.LastIndexByte(p.key, '.')+1:]
 	if w.example {
 		if indent == "" {

@@ -58,6 +58,9 @@ func openFile(path string, flags int) (*os.File, error) {
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fmt.Errorf("audit: %s is a symbolic link: put a plain file in its place, or move it away", path)
 	}
+	if errors.Is(err, unix.EISDIR) {
+		return nil, fmt.Errorf("audit: %s is a directory, where a file of the log must stand: move it away", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}

@@ -81,7 +81,7 @@ func TestNoRoom(t *testing.T) {
 	}
 	all := lines(t, dir)
 	n := len(all)
-	if n < 5 || !strings.Contains(all[n-3], " records could not be written since ") || !strings.Contains(all[n-1], `"id":"after"`) {
+	if n < 5 || !strings.Contains(all[n-3], " records are missing and 0 come late, since ") || !strings.Contains(all[n-1], `"id":"after"`) {
 		t.Errorf("%s", strings.Join(all, "\n"))
 	}
 	if r := verify(t, dir); !r.OK() || len(r.Open) != 0 {

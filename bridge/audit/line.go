@@ -137,8 +137,12 @@ type entry struct {
 	Conn   string `json:"conn"`
 	Host   string `json:"host"`
 	Tool   string `json:"tool"`
-	Prev   string `json:"prev"`
-	Hash   string `json:"hash"`
+
+	TS      time.Time `json:"ts"`
+	Outcome string    `json:"outcome"`
+
+	Prev string `json:"prev"`
+	Hash string `json:"hash"`
 }
 
 // quickSeq returns the number of a line without reading the rest of it, 0 if it

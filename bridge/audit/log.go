@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sort"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,6 +24,7 @@ type Options struct {
 	MaxSize     int64         // bytes of a generation before the next begins; 16 MiB
 	Generations int           // closed generations that are kept; 64
 	SyncEvery   time.Duration // how long a record may wait for the disk; 1 s
+	RetryEvery  time.Duration // how often a disk that took no record is tried again; 5 s
 	Log         zerolog.Logger
 	// Now is the clock of the records' ts; time.Now if nil.
 	Now func() time.Time
@@ -37,6 +39,9 @@ func (o *Options) defaults() {
 	}
 	if o.SyncEvery <= 0 {
 		o.SyncEvery = time.Second
+	}
+	if o.RetryEvery <= 0 {
+		o.RetryEvery = 5 * time.Second
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -75,11 +80,12 @@ type Log struct {
 	rotateAt int64
 	timer    *time.Timer
 	dirty    bool // the timer runs
+	retry    *time.Timer
 	closed   bool
-	failed   int       // writes that failed since the log was opened
-	lost     int       // records lost since the last write that succeeded
-	lostFrom time.Time // when the first of them was to be written
-	lostWhy  error
+	gap      gap
+	failed   int   // writes and syncs of records that failed since the log was opened
+	unsynced error // why the last sync failed
+	anchors  int   // writes of the anchor that failed in a row
 }
 
 // Open opens the log in dir, which it makes if need be, for this process alone.
@@ -97,6 +103,8 @@ func Open(dir string, opts Options) (*Log, error) {
 	l := &Log{dir: dir, opts: opts, lock: lk, open: map[string]openCall{}, rotateAt: opts.MaxSize}
 	l.timer = time.AfterFunc(time.Hour, l.tick)
 	l.timer.Stop()
+	l.retry = time.AfterFunc(time.Hour, l.again)
+	l.retry.Stop()
 	recs, err := l.recover()
 	if err != nil {
 		if l.f != nil {
@@ -263,26 +271,36 @@ func (l *Log) track(r *Record) {
 
 // Append writes records, in order and next to each other. When it returns they
 // are with the operating system: a crash of ours loses none of them, a power
-// cut may lose those of the last second. It never fails: a write that fails is
-// counted, logged, and noted in the log once writing works again.
+// cut may lose those of the last second. A write that fails is counted, logged,
+// tried again by itself, and told by the log once writing works again: see [Outage].
 func (l *Log) Append(recs ...Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range recs {
-		l.track(&recs[i])
+	err := fs.ErrClosed
+	if !l.closed {
+		err = l.put(recs)
 	}
-	if l.closed {
-		l.fail(len(recs), fs.ErrClosed)
-		return
+	if err != nil {
+		l.fail(recs, err)
 	}
+}
+
+// put writes what is to be said of a gap, and then recs. With an error nothing
+// of them is on file. It is called with mu held.
+func (l *Log) put(recs []Record) error {
 	now := l.opts.Now()
 	b, last := l.buf[:0], l.last
-	if l.lost > 0 {
-		b, last = appendLine(b, last, now, &Record{Phase: Note, Outcome: fmt.Sprintf(
-			"%d records could not be written since %s: %v", l.lost, l.lostFrom.UTC().Format(time.RFC3339), l.lostWhy)})
+	note := func(text string) { b, last = appendLine(b, last, now, &Record{Phase: Note, Outcome: text}) }
+	if l.unsynced != nil {
+		note(fmt.Sprintf("the disk failed, so that the last records before this one may be missing after a power cut: %v", bare(l.unsynced)))
 	}
-	for i := range recs {
-		b, last = appendLine(b, last, now, &recs[i])
+	if l.gap.is() {
+		note(l.gap.String())
+	}
+	for _, rs := range [...][]Record{l.gap.late, recs} {
+		for i := range rs {
+			b, last = appendLine(b, last, now, &rs[i])
+		}
 	}
 	if cap(b) <= 1<<20 {
 		l.buf = b
@@ -290,15 +308,33 @@ func (l *Log) Append(recs ...Record) {
 	if l.size > 0 && l.size+int64(len(b)) > l.rotateAt {
 		l.rotate()
 	}
+	size, failing := l.size, l.gap.is() || l.unsynced != nil
 	if err := l.write(b); err != nil {
-		l.fail(len(recs), err)
-		return
+		return err
+	}
+	if l.unsynced != nil {
+		// Each record is on the disk before it counts, until that works again.
+		if err := l.f.Sync(); err != nil {
+			l.size, l.unsynced = size, err
+			l.torn = l.f.Truncate(size) != nil
+			return err
+		}
+		l.unsynced = nil
 	}
 	if l.first == 0 {
 		l.first = l.last.seq + 1
 	}
-	l.last, l.lost, l.lostWhy = last, 0, nil
+	for _, rs := range [...][]Record{l.gap.late, recs} {
+		for i := range rs {
+			l.track(&rs[i])
+		}
+	}
+	if failing {
+		l.opts.Log.Warn().Str("dir", l.dir).Int("lost", l.gap.lost).Int("late", len(l.gap.late)).Msg("the audit can be written again")
+	}
+	l.last, l.gap = last, gap{}
 	l.arm()
+	return nil
 }
 
 // write puts b after the last whole line, in one write.
@@ -321,17 +357,53 @@ func (l *Log) write(b []byte) error {
 	return nil
 }
 
-// fail counts a write that failed. It is called with mu held.
-func (l *Log) fail(records int, err error) {
-	if l.lost == 0 {
-		l.lostFrom = l.opts.Now()
+// fail remembers records that could not be written. It is called with mu held.
+func (l *Log) fail(recs []Record, err error) {
+	if !l.gap.is() {
+		l.gap.since = l.opts.Now()
 	}
-	l.lost += records
-	l.lostWhy = err
+	l.gap.why = bare(err)
+	for _, r := range recs {
+		if _, open := l.open[r.ID]; r.Phase == Done && open {
+			l.gap.late = append(l.gap.late, r) // as many as calls are open, at most
+		} else {
+			l.gap.lost++
+		}
+	}
+	l.complain(err)
+	if !l.closed {
+		l.retry.Reset(l.opts.RetryEvery)
+	}
+}
+
+// bare returns what is wrong with the disk, without the file's name.
+func bare(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
+
+// complain counts a failure. It is called with mu held.
+func (l *Log) complain(err error) {
 	l.failed++
 	if l.failed == 1 || l.failed%100 == 0 {
 		l.opts.Log.Error().Err(err).Int("failed", l.failed).Str("dir", l.dir).
 			Msg("the audit could not be written; calls go on without a record: free some space or mend the disk")
+	}
+}
+
+// again tries whether the log can be written again, so that a gap is told, and
+// over, also where no call comes.
+func (l *Log) again() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || !l.gap.is() && l.unsynced == nil {
+		return
+	}
+	if l.put(nil) != nil {
+		l.retry.Reset(l.opts.RetryEvery)
 	}
 }
 
@@ -342,14 +414,17 @@ func (l *Log) Failed() int {
 	return l.failed
 }
 
-// Healthy returns nil if the last write succeeded, else why it did not.
+// Healthy returns nil if the last write and the last sync succeeded, else why not.
 func (l *Log) Healthy() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost == 0 {
-		return nil
+	switch {
+	case l.gap.is():
+		return fmt.Errorf("the audit: calls go on without a record, %d records could not be written to %s: %w: free some space or mend the disk", l.gap.lost+len(l.gap.late), l.dir, l.gap.why)
+	case l.unsynced != nil:
+		return fmt.Errorf("the audit: the last records may not be on the disk (%s): %w: free some space or mend the disk", l.dir, bare(l.unsynced))
 	}
-	return fmt.Errorf("audit: %d records could not be written: %w", l.lost, l.lostWhy)
+	return nil
 }
 
 // rotate closes the current generation and begins the next. If it cannot, the
@@ -392,8 +467,22 @@ func (l *Log) arm() {
 }
 
 func (l *Log) tick() {
-	if err := l.flush(); err != nil {
-		l.opts.Log.Error().Err(err).Str("dir", l.dir).Msg("the audit could not be synced to disk")
+	err := l.flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unsynced != nil {
+		l.complain(l.unsynced)
+		if !l.closed {
+			l.retry.Reset(l.opts.RetryEvery)
+		}
+		return
+	}
+	if err == nil {
+		l.anchors = 0
+		return
+	}
+	if l.anchors++; l.anchors == 1 || l.anchors%100 == 0 {
+		l.opts.Log.Error().Err(err).Int("failed", l.anchors).Str("dir", l.dir).Msg("the audit's anchor could not be written")
 	}
 }
 
@@ -420,6 +509,9 @@ func (l *Log) flush() error {
 	// only, which waits for this one.
 	errs = append(errs, f.Sync())
 	if err := errors.Join(errs...); err != nil {
+		l.mu.Lock()
+		l.unsynced = err
+		l.mu.Unlock()
 		return fmt.Errorf("audit: sync: %w", err) // and the anchor stays where it was
 	}
 	sort.Slice(open, func(i, j int) bool { return open[i].ID < open[j].ID })
@@ -475,12 +567,17 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
+	var lost error
+	if l.gap.is() && l.put(nil) != nil {
+		lost = fmt.Errorf("audit: %s, and the log does not say so: %w", l.gap, l.gap.why)
+	}
 	l.mu.Unlock()
 	l.timer.Stop()
+	l.retry.Stop()
 	err := l.flush() // after a tick that may be running
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return errors.Join(err, l.f.Close(), l.lock.Close())
+	return errors.Join(lost, err, l.f.Close(), l.lock.Close())
 }
 
 // endLine makes f end in a whole line and returns how many bytes it cut off. A

@@ -363,6 +363,15 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+	t.Run("directory for a file", func(t *testing.T) {
+		for _, name := range []string{currentName, anchorName, lockName} {
+			dir := t.TempDir()
+			os.Mkdir(filepath.Join(dir, name), 0o700)
+			if _, err := Open(dir, Options{}); name != anchorName && (err == nil || !strings.Contains(err.Error(), name+" is a directory, where a file of the log must stand: move it away")) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	t.Run("loose modes are tightened", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "audit")
 		os.Mkdir(dir, 0o755)
@@ -422,11 +431,19 @@ func (f *full) Write(b []byte) (int, error) {
 	return f.file.Write(b)
 }
 
+// setRoom says how much fits from now on.
+func (f *full) setRoom(l *Log, room int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.room = room
+}
+
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	var logged bytes.Buffer
-	l := open(t, dir, Options{Log: zerolog.New(&logged)})
+	l := open(t, dir, Options{Log: zerolog.New(&logged), RetryEvery: time.Hour})
 	l.Append(start("a"), done("a"))
+	l.Append(start("runs"))
 	disk := &full{l.f, 100}
 	l.f = disk
 	for i := range 250 {
@@ -438,20 +455,113 @@ func TestDiskFull(t *testing.T) {
 	if n := strings.Count(logged.String(), "could not be written"); n != 3 { // the 1st, the 100th, the 200th
 		t.Errorf("logged %d times:\n%s", n, &logged)
 	}
-	if r := verify(t, dir); !r.OK() || r.Last != 2 || strings.Contains(fmt.Sprint(r.Notes), "half line") {
+	l.Append(done("runs")) // it had started while there was room
+	if r := verify(t, dir); !r.OK() || r.Last != 3 || strings.Contains(fmt.Sprint(r.Notes), "half line") {
 		t.Errorf("while the disk is full the log stays whole: %+v", r)
 	}
 	disk.room = 1 << 20
 	l.Append(start("b"), done("b"))
-	if err := l.Healthy(); err != nil || l.Failed() != 250 {
+	if err := l.Healthy(); err != nil || l.Failed() != 251 {
 		t.Errorf("after there was room: %v", err)
 	}
+	l.Append(start("c"), done("c"))
 	l.Close()
 	got := lines(t, dir)
-	if len(got) != 5 || !strings.Contains(got[2], `"phase":"note","outcome":"500 records could not be written since`) {
+	if len(got) != 9 || !strings.Contains(got[3], `"phase":"note","outcome":"gap: 500 records are missing and 1 come late, since `) ||
+		!strings.Contains(got[4], `"phase":"done","id":"runs"`) || !strings.Contains(got[5], `"id":"b"`) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if r := verify(t, dir); !r.OK() {
+	r := verify(t, dir)
+	if !r.OK() || len(r.Open) != 0 || len(r.Gaps) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if g := r.Gaps[0]; g.Seq != 4 || g.Lost != 500 || g.Late != 1 || g.Since.IsZero() || g.Until.Before(g.Since) || g.Why != "no space left on device" {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestDiskFullEnds has room come back while no call comes, and the agent end
+// with and without room.
+func TestDiskFullEnds(t *testing.T) {
+	t.Run("by itself", func(t *testing.T) {
+		dir := t.TempDir()
+		l := open(t, dir, Options{RetryEvery: time.Millisecond})
+		disk := &full{l.f, 100}
+		l.f = disk
+		l.Append(start("a"))
+		disk.setRoom(l, 1<<20)
+		for deadline := time.Now().Add(time.Minute); l.Healthy() != nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("it never went on")
+			}
+		}
+		if got := lines(t, dir); len(got) != 1 || !strings.Contains(got[0], "gap: 1 records are missing") {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("room at the end", func(t *testing.T) {
+		dir := t.TempDir()
+		l := open(t, dir, Options{RetryEvery: time.Hour})
+		disk := &full{l.f, 0}
+		l.f = disk
+		l.Append(start("a"))
+		disk.room = 1 << 20
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if r := verify(t, dir); len(r.Gaps) != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("no room at the end", func(t *testing.T) {
+		l := open(t, t.TempDir(), Options{RetryEvery: time.Hour})
+		l.f = &full{l.f, 0}
+		l.Append(start("a"), start("b"))
+		if err := l.Close(); err == nil || !strings.Contains(err.Error(), "2 records are missing") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// dying is a disk that takes writes and loses them: the failure shows in
+// fsync(2), as EIO, as on a real one.
+type dying struct {
+	file
+	err error
+}
+
+func (f *dying) Sync() error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.file.Sync()
+}
+
+func TestSyncFails(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{SyncEvery: time.Hour, RetryEvery: time.Hour})
+	disk := &dying{l.f, syscall.EIO}
+	l.f = disk
+	l.Append(start("a"))
+	l.tick()
+	if !errors.Is(l.Healthy(), syscall.EIO) {
+		t.Fatalf("healthy: %v", l.Healthy())
+	}
+	l.Append(start("b"))
+	if r := verify(t, dir); r.Last != 1 {
+		t.Errorf("a record that the disk did not take counts: %+v", r)
+	}
+	disk.err = nil
+	l.again()
+	l.Append(start("c"))
+	if err := l.Healthy(); err != nil {
+		t.Error(err)
+	}
+	got := lines(t, dir)
+	if len(got) != 4 || !strings.Contains(got[1], "the disk failed") || !strings.Contains(got[2], "gap: 1 records") || !strings.Contains(got[3], `"id":"c"`) {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+	if r := verify(t, dir); !r.OK() || len(r.Gaps) != 1 || r.Gaps[0].Why != "input/output error" {
 		t.Errorf("%+v", r)
 	}
 }

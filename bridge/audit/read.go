@@ -96,12 +96,14 @@ type Report struct {
 	Last     uint64    `json:"last"`
 	Anchor   uint64    `json:"anchor"` // seq up to which the head anchor speaks; 0 without one
 	Problems []Problem `json:"problems"`
+	Gaps     []Outage  `json:"gaps"` // where the log could not be written, as it tells itself
 	Notes    []string  `json:"notes"`
 	Open     []string  `json:"open"`   // ids of calls that are not done
 	Limits   string    `json:"limits"` // what no verification can find
 }
 
-// OK tells that nothing was found.
+// OK tells that nobody changed the log, as far as can be found. It may have gaps
+// all the same.
 func (r *Report) OK() bool { return len(r.Problems) == 0 }
 
 const limits = "This finds an edit, a cut, a gap and a changed order. It cannot find a rewrite of everything, " +
@@ -111,7 +113,7 @@ const limits = "This finds an edit, a cut, a gap and a changed order. It cannot 
 // Verify reads the whole log and checks its chain. The error is for a log that
 // cannot be read; what is wrong with one that can be is in the report.
 func Verify(dir string) (Report, error) {
-	r := Report{Problems: []Problem{}, Notes: []string{}, Open: []string{}, Limits: limits}
+	r := Report{Problems: []Problem{}, Gaps: []Outage{}, Notes: []string{}, Open: []string{}, Limits: limits}
 	// The anchor is read first: records that are written meanwhile come after it.
 	a, aerr := readAnchor(dir)
 	files, err := openAll(dir)
@@ -207,6 +209,11 @@ func (v *verifier) record(line []byte) {
 		v.open[e.ID] = true
 	case Done:
 		delete(v.open, e.ID)
+	case Note:
+		if g, ok := parseGap(e.Outcome); ok && err == nil && e.Tool == "" && e.ID == "" {
+			g.Seq, g.Until = at.seq, e.TS
+			v.Gaps = append(v.Gaps, g)
+		}
 	}
 }
 

@@ -3,11 +3,15 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"drawbridge/bridge/keyname"
+	"drawbridge/input"
 )
 
 const (
@@ -24,17 +28,24 @@ const (
 //     hex digits of the SHA-256 of its UTF-8 text. So does an absurdly long number.
 //   - A container more than 32 deep becomes "<max-depth>".
 //   - The value of a member whose name speaks of a secret becomes "<secret>".
-//   - Of the tool `computer`, whatever host prefixes it, strings in a member
-//     `text` become "<len:N>": what is typed may be a password, and a short hash
-//     of a password is as good as the password.
+//   - Of the tool `computer`, whatever host prefixes it, strings become "<len:N>",
+//     in a member `text` numbers too: what is typed may be a password, and a short
+//     hash of a password is as good as the password. What cannot be typed text
+//     stays: types of actions, buttons, the id of a picture, what an action expects,
+//     and keys, but of these only those that type nothing by themselves; of the
+//     others each becomes "<len:1>", unless ctrl, alt or command is held with it.
 //   - Text that is no JSON becomes "<invalid-json,len:BYTES>", and arguments that
 //     are over 32 KiB even when redacted "<oversize,len:BYTES>".
 //
 // Everything else stays as it was sent, numbers digit by digit.
 func Redact(dst []byte, tool string, args []byte) []byte {
-	r := redactor{src: args, typed: isComputer(tool), limit: len(dst) + maxArgs}
+	r := redactor{src: args, limit: len(dst) + maxArgs}
+	in := plain
+	if isComputer(tool) {
+		in = action
+	}
 	start := len(dst)
-	dst = r.value(dst, 0, false)
+	dst = r.value(dst, 0, in)
 	if r.space(); r.state == good && r.pos != len(args) {
 		r.state = invalid
 	}
@@ -62,13 +73,26 @@ const (
 	oversize
 )
 
+// place says what stands where the redactor is.
+type place uint8
+
+const (
+	plain  place = iota // arguments of a tool that types nothing
+	action              // members of an action or of the batch: each by its name
+	hidden              // strings may be typed text
+	typed               // typed text
+	kept                // a string that is never typed
+	word                // one word of a fixed vocabulary
+	keys                // names of keys
+	chord               // names of keys beside one that makes a command of them
+)
+
 // redactor walks a JSON text once and writes as it goes. After a failure its
 // state is set and what it wrote is thrown away by Redact.
 type redactor struct {
 	src   []byte
 	pos   int
 	limit int // length of dst at which the arguments are too many to keep
-	typed bool
 	state state
 }
 
@@ -99,9 +123,8 @@ func (r *redactor) fail(dst []byte) []byte {
 	return dst
 }
 
-// value redacts one value at the given depth. typed is set beneath a member
-// that holds typed text.
-func (r *redactor) value(dst []byte, depth int, typed bool) []byte {
+// value redacts one value at the given depth.
+func (r *redactor) value(dst []byte, depth int, in place) []byte {
 	if len(dst) > r.limit && r.state == good {
 		r.state = oversize
 	}
@@ -114,7 +137,7 @@ func (r *redactor) value(dst []byte, depth int, typed bool) []byte {
 		if !ok {
 			return r.fail(dst)
 		}
-		return s.append(dst, typed)
+		return s.append(dst, in)
 	case c == '{' || c == '[':
 		if depth >= maxDepth {
 			if !r.skip() {
@@ -122,14 +145,23 @@ func (r *redactor) value(dst []byte, depth int, typed bool) []byte {
 			}
 			return append(dst, `"<max-depth>"`...)
 		}
-		if c == '{' {
-			return r.object(dst, depth, typed)
+		if in == kept || in == word {
+			in = hidden
 		}
-		return r.array(dst, depth, typed)
+		if c == '{' {
+			return r.object(dst, depth, in)
+		}
+		if in == keys {
+			return r.keys(dst, depth)
+		}
+		return r.array(dst, depth, in)
 	case c == '-' || '0' <= c && c <= '9':
 		n, ok := r.scanNumber()
 		if !ok {
 			return r.fail(dst)
+		}
+		if in == typed {
+			return appendLen(dst, len(n))
 		}
 		if len(n) > maxString {
 			return appendLong(dst, len(n), n)
@@ -144,7 +176,7 @@ func (r *redactor) value(dst []byte, depth int, typed bool) []byte {
 	}
 }
 
-func (r *redactor) array(dst []byte, depth int, typed bool) []byte {
+func (r *redactor) array(dst []byte, depth int, in place) []byte {
 	r.pos++
 	dst = append(dst, '[')
 	if r.next() == ']' {
@@ -152,7 +184,7 @@ func (r *redactor) array(dst []byte, depth int, typed bool) []byte {
 		return append(dst, ']')
 	}
 	for {
-		dst = r.value(dst, depth+1, typed)
+		dst = r.value(dst, depth+1, in)
 		if r.state != good {
 			return dst
 		}
@@ -169,7 +201,7 @@ func (r *redactor) array(dst []byte, depth int, typed bool) []byte {
 	}
 }
 
-func (r *redactor) object(dst []byte, depth int, typed bool) []byte {
+func (r *redactor) object(dst []byte, depth int, in place) []byte {
 	r.pos++
 	dst = append(dst, '{')
 	if r.next() == '}' {
@@ -185,15 +217,14 @@ func (r *redactor) object(dst []byte, depth int, typed bool) []byte {
 			return r.fail(dst)
 		}
 		r.pos++
-		dst = append(name.append(dst, false), ':')
-		switch secret, text := name.kind(); {
-		case secret:
+		dst = append(name.append(dst, plain), ':')
+		if secret, beneath := name.leads(in); secret {
 			if !r.skip() {
 				return r.fail(dst)
 			}
 			dst = append(dst, `"<secret>"`...)
-		default:
-			dst = r.value(dst, depth+1, typed || text && r.typed)
+		} else {
+			dst = r.value(dst, depth+1, beneath)
 		}
 		if r.state != good {
 			return dst
@@ -209,6 +240,32 @@ func (r *redactor) object(dst []byte, depth int, typed bool) []byte {
 			return r.fail(dst)
 		}
 	}
+}
+
+// keys redacts a list of keys that are pressed together. Whether one of them
+// types depends on all.
+func (r *redactor) keys(dst []byte, depth int) []byte {
+	from := r.pos
+	held := false
+	for r.pos++; r.next() == '"'; r.pos++ {
+		s, ok := r.scanString()
+		if !ok {
+			return r.fail(dst)
+		}
+		held = held || s.command()
+		if r.next() != ',' {
+			break
+		}
+	}
+	list := r.next() == ']'
+	r.pos = from
+	if !list {
+		return r.array(dst, depth, hidden)
+	}
+	if held {
+		return r.array(dst, depth, chord)
+	}
+	return r.array(dst, depth, keys)
 }
 
 // skip passes over one value without keeping any of it. It needs no stack, so
@@ -386,12 +443,10 @@ func hex4(b []byte) (rune, bool) {
 	return v, true
 }
 
-func (s str) append(dst []byte, typed bool) []byte {
-	switch {
-	case typed:
-		dst = append(dst, `"<len:`...)
-		dst = strconv.AppendInt(dst, int64(s.chars), 10)
-		return append(dst, `>"`...)
+func (s str) append(dst []byte, in place) []byte {
+	switch chars, hide := s.hides(in); {
+	case hide:
+		return appendLen(dst, chars)
 	case s.chars > maxString:
 		p := texts.Get().(*[]byte)
 		*p = s.text((*p)[:0])
@@ -404,8 +459,70 @@ func (s str) append(dst []byte, typed bool) []byte {
 	return append(dst, s.raw...)
 }
 
+// hides tells whether a string at this place may be typed text, and how much of it.
+func (s str) hides(in place) (chars int, hide bool) {
+	switch in {
+	case plain, kept:
+		return 0, false
+	case word:
+		return s.chars, !s.isWord()
+	case keys, chord:
+		types, ok := s.keys(in == chord || s.command())
+		if !ok {
+			return s.chars, true
+		}
+		return 1, types
+	}
+	return s.chars, true
+}
+
+// isWord tells whether the string could be a type of action or a button.
+func (s str) isWord() bool {
+	text := s.raw[1 : len(s.raw)-1]
+	for _, c := range text {
+		if (c < 'a' || 'z' < c) && c != '_' {
+			return false
+		}
+	}
+	return len(text) <= 20
+}
+
+// keys reads the string as keys, joined by plus signs where there are several. ok
+// tells that it names keys, and types that one of them puts a character into a
+// text field, unless a command key is held.
+func (s str) keys(held bool) (types, ok bool) {
+	if s.chars > maxString {
+		return false, false
+	}
+	for _, name := range keyname.Split(string(s.text(nil))) {
+		k, ok := keyname.Resolve(name)
+		if !ok {
+			return false, false
+		}
+		types = types || !held && keyname.Types(k)
+	}
+	return types, true
+}
+
+// command tells whether the string names a key that makes a command of others.
+func (s str) command() bool {
+	if s.chars > maxString {
+		return false
+	}
+	return slices.ContainsFunc(keyname.Split(string(s.text(nil))), func(name string) bool {
+		k, _ := keyname.Resolve(name)
+		return k == input.Control || k == input.Alt || k == input.Command
+	})
+}
+
 // texts holds buffers for the decoded text of long strings.
 var texts = sync.Pool{New: func() any { return new([]byte) }}
+
+func appendLen(dst []byte, chars int) []byte {
+	dst = append(dst, `"<len:`...)
+	dst = strconv.AppendInt(dst, int64(chars), 10)
+	return append(dst, `>"`...)
+}
 
 func appendLong(dst []byte, chars int, text []byte) []byte {
 	sum := sha256.Sum256(text)
@@ -468,9 +585,9 @@ var (
 	secretEnds = [...]string{"token", "pwd", "jwt"}
 )
 
-// kind tells what a member of this name holds: a secret, or (for the computer
-// tool) typed text.
-func (s str) kind() (secret, text bool) {
+// leads tells whether a member of this name holds a secret, and else what place
+// its value is. Names are compared as those of secrets are.
+func (s str) leads(in place) (secret bool, to place) {
 	var buf [64]byte
 	raw := s.raw[1 : len(s.raw)-1]
 	if s.escaped || s.broken {
@@ -485,22 +602,43 @@ func (s str) kind() (secret, text bool) {
 			name = append(name, c+'a'-'A')
 		}
 	}
-	if len(name) < 3 {
-		return false, false
+	if len(name) >= 3 && isSecret(string(name)) {
+		return true, in
 	}
-	n := string(name)
-	if n == "tokens" {
-		return true, false
+	if in != action {
+		if in == plain || in == typed {
+			return false, in
+		}
+		return false, hidden
+	}
+	switch string(name) {
+	case "actions", "expect":
+		return false, action
+	case "type", "action", "button":
+		return false, word
+	case "picture", "app", "window":
+		return false, kept
+	case "keys", "key":
+		return false, keys
+	case "text":
+		return false, typed
+	}
+	return false, hidden
+}
+
+func isSecret(name string) bool {
+	if name == "tokens" {
+		return true
 	}
 	for _, w := range secretWords {
-		if strings.Contains(n, w) {
-			return true, false
+		if strings.Contains(name, w) {
+			return true
 		}
 	}
 	for _, w := range secretEnds {
-		if strings.HasSuffix(n, w) {
-			return true, false
+		if strings.HasSuffix(name, w) {
+			return true
 		}
 	}
-	return false, n == "text"
+	return false
 }

@@ -55,6 +55,23 @@ func TestRedact(t *testing.T) {
 		{"typed by a host", "omp_computer", `{"text":"abc"}`, `{"text":"<len:3>"}`},
 		{"typed, other case and shape", "computer", `{"TEXT":["ab",{"x":"c"}]}`, `{"TEXT":["<len:2>",{"x":"<len:1>"}]}`},
 		{"typed and long", "computer", `{"text":"` + a121 + `"}`, `{"text":"<len:121>"}`},
+		{"a number as text", "computer", `{"actions":[{"type":"type","text":1234}]}`, `{"actions":[{"type":"type","text":"<len:4>"}]}`},
+		{"other members", "computer", `{"actions":[{"type":"type","text":"a","value":"hunter2","n":1,"more":[{"type":"hunter2"}]},"hunter2"],"why":"hunter2"}`,
+			`{"actions":[{"type":"type","text":"<len:1>","value":"<len:7>","n":1,"more":[{"type":"<len:7>"}]},"<len:7>"],"why":"<len:7>"}`},
+		{"words", "computer", `{"actions":[{"type":"double_click","button":"left","x":1},{"type":"hunter2"},{"type":["a"],"button":{"a":"b"}}]}`,
+			`{"actions":[{"type":"double_click","button":"left","x":1},{"type":"<len:7>"},{"type":["<len:1>"],"button":{"a":"<len:1>"}}]}`},
+		{"picture and expectation", "computer", `{"picture":"pg28vjjiu","actions":[{"type":"click","expect":{"app":"Mail","window":"Inbox 1","x":"y"}}]}`,
+			`{"picture":"pg28vjjiu","actions":[{"type":"click","expect":{"app":"Mail","window":"Inbox 1","x":"<len:1>"}}]}`},
+		{"keys that type", "computer", `{"actions":[{"type":"keypress","keys":["h"]},{"type":"keypress","keys":["SHIFT","U"]},{"type":"keypress","keys":["shift+n"]},{"type":"keypress","keys":["minus"]},{"type":"keypress","keys":["Digit2"]},{"type":"keypress","keys":["SPACE"]},{"type":"keypress","keys":["KP_7"]},{"type":"keypress","keys":["\u00e9"]}]}`,
+			`{"actions":[{"type":"keypress","keys":["<len:1>"]},{"type":"keypress","keys":["SHIFT","<len:1>"]},{"type":"keypress","keys":["<len:1>"]},{"type":"keypress","keys":["<len:1>"]},{"type":"keypress","keys":["<len:1>"]},{"type":"keypress","keys":["<len:1>"]},{"type":"keypress","keys":["<len:1>"]},{"type":"keypress","keys":["<len:1>"]}]}`},
+		{"keys that do not", "computer", `{"actions":[{"keys":["ENTER"]},{"keys":["Tab"]},{"keys":["SHIFT","TAB"]},{"keys":["Escape"]},{"keys":["ArrowLeft"]},{"keys":["F5"]},{"keys":[]}]}`,
+			`{"actions":[{"keys":["ENTER"]},{"keys":["Tab"]},{"keys":["SHIFT","TAB"]},{"keys":["Escape"]},{"keys":["ArrowLeft"]},{"keys":["F5"]},{"keys":[]}]}`},
+		{"commands", "computer", `{"actions":[{"keys":["CTRL","C"]},{"keys":["v","Meta"]},{"keys":["ctrl+shift+t"]},{"keys":["OPTION","e"]},{"keys":["SHIFT"],"type":"click"}]}`,
+			`{"actions":[{"keys":["CTRL","C"]},{"keys":["v","Meta"]},{"keys":["ctrl+shift+t"]},{"keys":["OPTION","e"]},{"keys":["SHIFT"],"type":"click"}]}`},
+		{"keys that are none", "computer", `{"actions":[{"keys":["hunter2"]},{"keys":["CTRL","hunter2"]},{"keys":"q"},{"keys":{"a":"b"}},{"keys":["a",["b"],1]}]}`,
+			`{"actions":[{"keys":["<len:7>"]},{"keys":["CTRL","<len:7>"]},{"keys":"<len:1>"},{"keys":{"a":"<len:1>"}},{"keys":["<len:1>",["<len:1>"],1]}]}`},
+		{"keys cut off", "computer", `{"actions":[{"keys":["h",`, `"<invalid-json,len:25>"`},
+		{"keys of another tool", "piano", `{"keys":["h"]}`, `{"keys":["h"]}`},
 		{"text elsewhere", "write", `{"text":"abc"}`, `{"text":"abc"}`},
 		{"not a computer", "microcomputer", `{"text":"abc"}`, `{"text":"abc"}`},
 
@@ -88,12 +105,13 @@ func TestRedact(t *testing.T) {
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,"x",{"token":"s"}],"text":"t"}`, `{"pass\u0077ord":{"a":[1]}}`, `[[[[]]]]`, "\"\xff\"", `1e5`, `{"a":`, `"\ud83d\ude00"`,
+		`{"actions":[{"type":"keypress","keys":["a"]},{"keys":["ctrl","a"]}],"picture":"p"}`,
 		`{"a":"` + strings.Repeat("b", 130) + `"}`, strings.Repeat("[", 40) + strings.Repeat("]", 40), `{"secret":[}]}`,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		out := Redact(nil, "computer", in)
+		out := Redact(nil, "x", in)
 		if !json.Valid(out) || !utf8.Valid(out) || bytes.ContainsAny(out, "\n\r") {
 			t.Fatalf("not one line of JSON: %q", out)
 		}
@@ -103,12 +121,21 @@ func FuzzRedact(f *testing.F) {
 		if err := d.Decode(&got); err != nil {
 			t.Fatal(err)
 		}
-		check(t, got, false)
+		check(t, got)
+		computer := Redact(nil, "computer", in)
+		var typed any
+		d = json.NewDecoder(bytes.NewReader(computer))
+		d.UseNumber()
+		if err := d.Decode(&typed); err != nil || d.More() || !utf8.Valid(computer) || bytes.ContainsAny(computer, "\n\r") {
+			t.Fatalf("not one line of JSON: %q", computer)
+		}
+		check(t, typed)
+		checkTyped(t, typed)
 		var want any
 		if len(in) < 1000 && json.Valid(in) && utf8.Valid(in) {
 			d := json.NewDecoder(bytes.NewReader(in))
 			d.UseNumber()
-			if d.Decode(&want) == nil && plain(want, 0) && !reflect.DeepEqual(got, want) {
+			if d.Decode(&want) == nil && unchanged(want, 0) && !reflect.DeepEqual(got, want) {
 				t.Fatalf("changed without need: %q to %q", in, out)
 			}
 		}
@@ -133,42 +160,83 @@ func slowSecret(name string) bool {
 	return strings.HasSuffix(n, "token") || strings.HasSuffix(n, "pwd") || strings.HasSuffix(n, "jwt") || n == "tokens"
 }
 
-func isText(name string) bool {
-	n := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, name)
-	return strings.EqualFold(n, "text")
-}
-
-func check(t *testing.T, v any, typed bool) {
+func check(t *testing.T, v any) {
 	switch v := v.(type) {
 	case string:
 		if utf8.RuneCountInString(v) > 120 {
 			t.Fatalf("a long string leaked: %q", v)
 		}
-		if typed && !strings.HasPrefix(v, "<") {
-			t.Fatalf("typed text leaked: %q", v)
-		}
 	case []any:
 		for _, e := range v {
-			check(t, e, typed)
+			check(t, e)
 		}
 	case map[string]any:
 		for k, e := range v {
 			if slowSecret(k) && e != "<secret>" {
 				t.Fatalf("a secret leaked: %q: %v", k, e)
 			}
-			check(t, k, false)
-			check(t, e, typed || isText(k))
+			check(t, k)
+			check(t, e)
 		}
 	}
 }
 
-// plain tells that nothing in v needs redacting.
-func plain(v any, depth int) bool {
+// checkTyped holds that of the computer tool no string is left but in members
+// whose strings are no typed text, and no key that types by itself.
+func checkTyped(t *testing.T, v any) {
+	switch v := v.(type) {
+	case string:
+		if !strings.HasPrefix(v, "<") {
+			t.Fatalf("a string leaked: %q", v)
+		}
+	case []any:
+		for _, e := range v {
+			checkTyped(t, e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			text, isText := e.(string)
+			switch name := letters(k); {
+			case isText && (name == "type" || name == "action" || name == "button"):
+				if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") != "" && !strings.HasPrefix(text, "<") {
+					t.Fatalf("%q leaked as %s", text, name)
+				}
+			case isText && (name == "picture" || name == "app" || name == "window"):
+			case name == "keys" || name == "key":
+				list, isList := e.([]any)
+				if isText {
+					list, isList = []any{e}, true
+				}
+				if one, ok := lone(list); isList && ok && utf8.RuneCountInString(one) == 1 {
+					t.Fatalf("the key %q leaked", one)
+				}
+			default:
+				checkTyped(t, e)
+			}
+		}
+	}
+}
+
+func lone(list []any) (string, bool) {
+	if len(list) != 1 {
+		return "", false
+	}
+	s, ok := list[0].(string)
+	return s, ok
+}
+
+// letters is how names are compared.
+func letters(name string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, name))
+}
+
+// unchanged tells that nothing in v needs redacting.
+func unchanged(v any, depth int) bool {
 	switch v := v.(type) {
 	case string:
 		return utf8.RuneCountInString(v) <= 120
@@ -176,14 +244,14 @@ func plain(v any, depth int) bool {
 		return len(v) <= 120
 	case []any:
 		for _, e := range v {
-			if !plain(e, depth+1) {
+			if !unchanged(e, depth+1) {
 				return false
 			}
 		}
 		return depth < 32
 	case map[string]any:
 		for k, e := range v {
-			if slowSecret(k) || isText(k) || !plain(k, depth) || !plain(e, depth+1) {
+			if slowSecret(k) || !unchanged(k, depth) || !unchanged(e, depth+1) {
 				return false
 			}
 		}

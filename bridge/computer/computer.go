@@ -26,6 +26,9 @@ const (
 	Wait        ActionType = "wait"
 )
 
+// toolName is what the tool is called.
+const toolName = "computer"
+
 // ActionTypes lists the vocabulary in the order in which it is documented.
 var ActionTypes = []ActionType{Screenshot, Click, DoubleClick, Move, Drag, Scroll, Keypress, Type, Wait}
 

@@ -3,7 +3,6 @@ package computer
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"drawbridge/bridge/keyname"
 	"drawbridge/input"
 )
 
@@ -36,83 +36,6 @@ func golden(t *testing.T, name string, got []byte) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("differs from %s; look at it, and run with -update if it is right:\n%s", path, got)
 	}
-}
-
-// The names of the three vocabularies, as their documents give them.
-func TestKeyNames(t *testing.T) {
-	tests := map[input.Key]string{
-		input.Command:    "META CMD COMMAND SUPER WIN Meta super Super_L Super_R MetaLeft",
-		input.Alt:        "ALT OPTION OPT alt Alt Alt_L AltRight",
-		input.Control:    "CTRL CONTROL Control ctrl Control_L ControlRight",
-		input.Shift:      "SHIFT Shift shift Shift_L ShiftRight",
-		input.Fn:         "FN fn Fn",
-		input.Enter:      "ENTER RETURN Return Enter",
-		input.Escape:     "ESC ESCAPE Escape",
-		input.Backspace:  "BACKSPACE BackSpace Backspace",
-		input.Delete:     "DELETE DEL Delete",
-		input.Tab:        "TAB Tab",
-		input.Space:      "SPACE space",
-		input.Insert:     "INSERT Insert",
-		input.Home:       "HOME Home",
-		input.End:        "END End",
-		input.PageUp:     "PAGEUP Page_Up Prior PageUp",
-		input.PageDown:   "PAGEDOWN Page_Down Next PageDown",
-		input.ArrowLeft:  "ARROWLEFT Left LEFT ArrowLeft",
-		input.ArrowRight: "ARROWRIGHT Right ArrowRight",
-		input.ArrowUp:    "ARROWUP Up ArrowUp",
-		input.ArrowDown:  "ARROWDOWN Down ArrowDown",
-		input.CapsLock:   "CAPSLOCK Caps_Lock CapsLock",
-		input.KPEnter:    "KP_Enter NumpadEnter",
-		input.KPAdd:      "KP_Add NumpadAdd",
-		input.KPDivide:   "KP_Divide NumpadDivide",
-		input.Menu:       "Menu ContextMenu",
-		"f1":             "F1 f1",
-		"f2":             "F2",
-		"f4":             "F4",
-		"f24":            "F24",
-		"kp7":            "KP_7 Numpad7",
-		"-":              "minus - MINUS",
-		"/":              "slash / SLASH",
-		"+":              "plus +",
-		"=":              "equal =",
-		",":              "comma , COMMA",
-		".":              "period .",
-		"[":              "bracketleft [ BracketLeft",
-		`\`:              `backslash \ BACKSLASH`,
-		"`":              "grave ` Backquote",
-		"'":              "apostrophe ' Quote",
-		";":              "semicolon ;",
-		"!":              "exclam !",
-		"a":              "a A KeyA",
-		"5":              "5 Digit5",
-		"é":              "é É",
-		"日":              "日",
-	}
-	for want, names := range tests {
-		for name := range strings.FieldsSeq(names) {
-			if got, ok := resolveKey(name); !ok || got != want {
-				t.Errorf("%q is %q, %v; want %q", name, got, ok, want)
-			}
-		}
-	}
-	for i := 1; i <= 24; i++ {
-		if got, ok := resolveKey(fmt.Sprintf("F%d", i)); !ok || got != input.Key(fmt.Sprintf("f%d", i)) {
-			t.Errorf("F%d is %q, %v", i, got, ok)
-		}
-	}
-	for _, name := range []string{"", "F0", "F25", "hyper", "AltGr", "ctrlc", "\x07", "\xff", "👍🏽"} {
-		if got, ok := resolveKey(name); ok {
-			t.Errorf("%q is %q; want none", name, got)
-		}
-	}
-}
-
-func TestKeysGolden(t *testing.T) {
-	var b strings.Builder
-	for _, name := range keyNames {
-		fmt.Fprintf(&b, "%s\t%s\n", name, keyAliases[name])
-	}
-	golden(t, "keys.golden", []byte(b.String()))
 }
 
 func TestParseChord(t *testing.T) {
@@ -183,12 +106,10 @@ func FuzzParseChord(f *testing.F) {
 }
 
 func isNamed(k input.Key) bool {
-	for _, named := range keyAliases {
-		if named == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keyname.Names, func(name string) bool {
+		named, _ := keyname.Resolve(name)
+		return named == k
+	})
 }
 
 func TestNearest(t *testing.T) {

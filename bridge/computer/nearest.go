@@ -3,8 +3,9 @@ package computer
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
+
+	"drawbridge/bridge/keyname"
 )
 
 // maxQuoted is how much of a stranger's word an error repeats.
@@ -18,27 +19,15 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// fold takes away what people spell differently in one name: case and the marks
-// between words.
-func fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '_', '-', ' ':
-			return -1
-		}
-		return r
-	}, strings.ToLower(s))
-}
-
 // nearest returns the known name that word most likely meant, or "".
 func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""
 	}
-	word = fold(word)
+	word = keyname.Fold(word)
 	best, distance := "", 1+len(word)/3
 	for _, k := range known {
-		if d := editDistance(word, fold(k)); d < distance || (d == distance && best == "") {
+		if d := editDistance(word, keyname.Fold(k)); d < distance || (d == distance && best == "") {
 			best, distance = k, d
 		}
 	}

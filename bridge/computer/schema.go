@@ -32,7 +32,7 @@ func definition(allowed []ActionType, maxActions int) (json.RawMessage, error) {
 	}
 	looks := !slices.ContainsFunc(allowed, func(t ActionType) bool { return t != Screenshot && t != Wait })
 	return json.Marshal(object{
-		"name":        "computer",
+		"name":        toolName,
 		"title":       "Computer",
 		"description": description,
 		"inputSchema": object{

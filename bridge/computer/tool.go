@@ -137,7 +137,7 @@ func (t *Tool) Tools(client string) []bridge.Tool {
 		t.log.Error().Err(err).Msg("the definition of the computer tool")
 		return nil
 	}
-	return []bridge.Tool{{Name: "computer", Definition: d}}
+	return []bridge.Tool{{Name: toolName, Definition: d}}
 }
 
 // allowed is what the configuration and the client's limits allow and the

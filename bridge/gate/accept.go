@@ -19,17 +19,30 @@ func (g *Gate) SetPolicy(next Policy) error {
 
 // setPolicy is called with policy held.
 func (g *Gate) setPolicy(next Policy) error {
+	if next.Settings != nil {
+		next.Kept = next.Settings.Keep()
+	}
 	set, err := compilePolicy(next)
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
-	old := g.force.Load()
-	items := loosening(&old.accepted.Policy, &next)
+	accepted := g.force.Load().accepted.Policy
+	stricter, wider, err := next.over(accepted.Kept)
+	if err != nil {
+		accepted = g.lost(err)
+		if stricter, wider, err = next.over(nil); err != nil {
+			g.mu.Unlock()
+			return err
+		}
+	}
+	items := append(loosening(&accepted, &next), wider...)
 	if len(items) == 0 {
 		g.inForce(&inForce{accepted: set}, nil)
 	} else {
-		kept, err := compilePolicy(tightened(&old.accepted.Policy, &next))
+		held := tightened(&accepted, &next)
+		held.Kept = stricter
+		kept, err := compilePolicy(held)
 		if err != nil { // made of rules that were compiled before
 			g.mu.Unlock()
 			return err
@@ -93,12 +106,25 @@ func (g *Gate) OfferAccept() {
 // accept is called with the person's yes to exactly p's items.
 func (g *Gate) accept(p *Pending) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	f := g.force.Load()
-	if f.proposed != nil && slices.Equal(p.Items, g.items) {
+	is := f.proposed != nil && slices.Equal(p.Items, g.items)
+	if is {
 		g.warning = "" // of what was accepted before
 		g.inForce(&inForce{accepted: f.proposed}, nil)
 	}
+	g.mu.Unlock()
+	if is && g.opts.OnAccept != nil {
+		g.opts.OnAccept()
+	}
+}
+
+// lost is what holds in the place of what was accepted, when that cannot be told.
+// It is called with mu held, or before anybody else has g.
+func (g *Gate) lost(err error) Policy {
+	err = fmt.Errorf("what was accepted before cannot be trusted, so every call is denied until a person accepts the configuration: %w", err)
+	g.warning = err.Error()
+	g.opts.Log.Warn().Err(err).Msg("loosening is not in force")
+	return Policy{Unknown: true}
 }
 
 // addRule writes a rule that the person was shown, so it is accepted; rules that
@@ -172,6 +198,10 @@ func (g *Gate) AllowedActions(client string) []string {
 	return allowed
 }
 
+// Lost tells whether what was accepted cannot be told any more, and nobody has
+// accepted anything since.
+func (g *Gate) Lost() bool { return g.force.Load().accepted.Unknown }
+
 // TrustHint tells whether a host's word that a tool is read-only is believed.
 func (g *Gate) TrustHint(host string) bool {
 	for _, s := range g.force.Load().sets() {
@@ -182,15 +212,10 @@ func (g *Gate) TrustHint(host string) bool {
 	return true
 }
 
-// InForce tells whether a Policy.Loosening item of this key is accepted.
-func (g *Gate) InForce(key string) bool {
-	for _, s := range g.force.Load().sets() {
-		if s != nil && !s.keys[key] {
-			return false
-		}
-	}
-	return true
-}
+// Settings returns what is kept of the settings in force: the accepted ones, with
+// everything that tightens in those that were set last. nil: nothing was accepted
+// or set.
+func (g *Gate) Settings() json.RawMessage { return g.force.Load().accepted.Kept }
 
 // Warnings are sentences for the status: what is looser than by default, or
 // asked for and not in force.

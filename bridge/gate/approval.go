@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -125,13 +126,39 @@ func (p *Pending) Answer(a Answer) error {
 		defer p.g.mu.Unlock()
 		return &LateError{p.how}
 	}
-	switch yes := a.Scope != Deny; {
+	yes := a.Scope != Deny
+	if p.g.opts.Answered != nil && p.Kind != AskCall {
+		word := "no"
+		if yes {
+			word = "yes"
+		}
+		p.g.opts.Answered(fmt.Sprintf("a person said %s at the %s: %s", word, a.By, p.about()))
+	}
+	switch {
 	case p.Kind == AskResume && yes:
 		p.g.resume()
 	case p.Kind == AskAccept && yes:
 		p.g.accept(p)
 	}
 	return nil
+}
+
+// about says what a prompt that is no call's asks.
+func (p *Pending) about() string {
+	switch p.Kind {
+	case AskResume:
+		return "go on after the pause"
+	case AskPage:
+		if p.answer.Choice == "" {
+			return "let an activity page answer"
+		}
+		return "let an activity page answer, which shows " + p.answer.Choice
+	}
+	texts := make([]string, len(p.Items))
+	for i, item := range p.Items {
+		texts[i] = item.Text
+	}
+	return "allow more: " + strings.Join(texts, "; ")
 }
 
 // settle ends a prompt once: it is off the list, and off every surface but the

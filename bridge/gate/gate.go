@@ -7,7 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,9 +109,16 @@ type Options struct {
 	CoolDown    time.Duration // after a denial; 10 s, doubled by each further one
 	CoolDownMax time.Duration // up to this; 5 min
 
+	// Answered, if set, is told in a sentence what a person answered beside calls. It
+	// must not block, nor call the gate.
+	Answered func(what string)
 	// Changed, if set, is called after each change of what the gate shows:
 	// prompts, pause, rules. It must not block, nor call the gate.
 	Changed func()
+
+	// OnAccept, if set, is called after a person accepted what loosens: Settings
+	// are others then. It must not block.
+	OnAccept func()
 
 	Log zerolog.Logger
 }
@@ -165,15 +172,8 @@ func New(opts Options) *Gate {
 	}
 	accepted, err := loadAccepted(opts.Accepted)
 	set, cerr := compilePolicy(accepted)
-	if err == nil && cerr != nil {
-		err = fmt.Errorf("what was accepted before is no longer valid, so every call is denied until a person accepts the configuration: %w", cerr)
-	}
-	if err != nil {
-		g.warning = err.Error()
-		opts.Log.Warn().Err(err).Msg("loosening is not in force")
-	}
-	if cerr != nil {
-		set, _ = compilePolicy(Policy{Unknown: true}) // without rules nothing can fail
+	if err = errors.Join(err, cerr); err != nil {
+		set, _ = compilePolicy(g.lost(err)) // without rules nothing can fail
 	}
 	g.force.Store(&inForce{accepted: set})
 	return g

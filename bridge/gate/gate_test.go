@@ -226,7 +226,7 @@ func TestScopes(t *testing.T) {
 	for _, tt := range tests {
 		for _, hangup := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				file := RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}
+				file := RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 				d := newDesk("desk")
 				g := New(Options{Surfaces: []Surface{d}, Rules: file})
 				c := decide(t.Context(), g, request())
@@ -265,7 +265,7 @@ func TestScopes(t *testing.T) {
 func TestForget(t *testing.T) {
 	for _, scope := range []Scope{ForConn, For15m, Always} {
 		d := newDesk("desk")
-		g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+		g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 		c := decide(t.Context(), g, request())
 		answer(t, <-d.prompts, Answer{Scope: scope})
 		<-c
@@ -297,7 +297,7 @@ func TestForget(t *testing.T) {
 
 func TestOfferedScopes(t *testing.T) {
 	d := newDesk("desk")
-	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 	if err := g.SetPolicy(Policy{ConfigRules: []Rule{{Tool: "conf", Then: ThenAsk}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestOfferedScopes(t *testing.T) {
 // nothing, so it is not offered.
 func TestAlwaysBesideOwnAsk(t *testing.T) {
 	d := newDesk("desk")
-	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+	g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 	if err := g.SetPolicy(Policy{Rules: []Rule{{Tool: "bash", Then: ThenAsk}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -757,13 +757,114 @@ func TestPauseWhileAsked(t *testing.T) {
 	})
 }
 
+// wants are settings of which each name loosens.
+type wants []string
+
+func (w wants) Over(kept json.RawMessage) (json.RawMessage, []Item, error) {
+	var accepted wants
+	if kept != nil {
+		if err := json.Unmarshal(kept, &accepted); err != nil {
+			return nil, nil, err
+		}
+	}
+	both, wider := wants{}, []Item(nil)
+	for _, name := range w {
+		if slices.Contains(accepted, name) {
+			both = append(both, name)
+		} else {
+			wider = append(wider, Item{name, "somebody wants " + name})
+		}
+	}
+	return both.Keep(), wider, nil
+}
+
+func (w wants) Keep() json.RawMessage {
+	b, err := json.Marshal(w)
+	if err != nil { // texts always marshal
+		panic(err)
+	}
+	return b
+}
+
+// TestSettings: what loosens in settings waits for a person, what was accepted of
+// them outlives the process, and what was kept by others is not taken.
+func TestSettings(t *testing.T) {
+	store := &safe{}
+	d := newDesk("desk")
+	told := make(chan string, 1)
+	var g *Gate
+	begin := func() {
+		g = New(Options{Surfaces: []Surface{d}, Accepted: store, OnAccept: func() { told <- string(g.Settings()) }})
+	}
+	begin()
+	set := func(w wants) {
+		t.Helper()
+		if err := g.SetPolicy(Policy{Settings: w}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(wants{"a"})
+	answer(t, <-d.prompts, Answer{Scope: Once})
+	if got := <-told; got != `["a"]` {
+		t.Errorf("accepted, and in force is %s", got)
+	}
+	begin()
+	set(wants{"a"})
+	if d.count() != 1 || string(g.Settings()) != `["a"]` {
+		t.Errorf("asked %d times, in force %s", d.count(), g.Settings())
+	}
+	// What goes is gone at once, and asked about when it comes back.
+	set(wants{"b"})
+	p := <-d.prompts
+	if !slices.Equal(p.Items, []Item{{"b", "somebody wants b"}}) || string(g.Settings()) != `[]` {
+		t.Errorf("asked about %v, in force %s", p.Items, g.Settings())
+	}
+	answer(t, p, Answer{Scope: Deny})
+	set(wants{"a"})
+	if p = <-d.prompts; p.Items[0].Key != "a" {
+		t.Errorf("asked about %v", p.Items)
+	}
+	answer(t, p, Answer{Scope: Deny})
+	select {
+	case got := <-told:
+		t.Errorf("a no put %s in force", got)
+	default:
+	}
+	// An older agent kept none, and its own kind of others.
+	store.b = []byte(`{"trust_hints":["omp"],"loosening":[{"key":"k","text":"t"}]}`)
+	begin()
+	if err := g.SetPolicy(Policy{TrustHints: []string{"omp"}, Settings: wants{"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if p = <-d.prompts; len(p.Items) != 1 || p.Items[0].Key != "a" || !g.TrustHint("omp") {
+		t.Errorf("asked about %v", p.Items)
+	}
+	// A newer one kept what this one cannot read.
+	store.b = []byte(`{"settings":{"a":true}}`)
+	begin()
+	set(wants{"a"})
+	p = <-d.prompts
+	if len(p.Items) != 2 || p.Items[0].Key != "unknown" || p.Items[1].Key != "a" {
+		t.Errorf("asked about %v", p.Items)
+	}
+	r := request()
+	r.Default = DefaultAllow
+	if v := g.Decide(t.Context(), r); v.Outcome != Denied || !g.Lost() {
+		t.Errorf("%+v", v)
+	}
+	answer(t, p, Answer{Scope: Once})
+	if got := <-told; got != `["a"]` || g.Lost() || !g.MayRunUnasked(r) || len(g.Warnings()) != 0 {
+		t.Errorf("in force %s, warnings %q", got, g.Warnings())
+	}
+}
+
 func TestLoosening(t *testing.T) {
 	allow, deny := Rule{Tool: "bash", Then: ThenAllow}, Rule{Tool: "read", Then: ThenDeny}
 	next := Policy{
 		ConfigRules:    []Rule{allow, deny},
 		AllowedActions: map[string][]string{"": {"click", "type"}, "narrow": {"click"}},
 		TrustHints:     []string{"omp"},
-		Loosening:      []Item{{"listen", "listens for everybody"}},
+		Settings:       wants{"listen"},
 	}
 	read := request()
 	read.Tool = "read"
@@ -778,7 +879,7 @@ func TestLoosening(t *testing.T) {
 		t.Errorf("prompt %+v", p)
 	}
 	// Tightening holds at once, loosening not yet.
-	if g.MayRunUnasked(request()) || g.TrustHint("omp") || g.InForce("listen") {
+	if g.MayRunUnasked(request()) || g.TrustHint("omp") || string(g.Settings()) != `[]` {
 		t.Error("what loosens is in force before it was accepted")
 	}
 	if v := g.Decide(t.Context(), read); v.Outcome != Denied {
@@ -787,11 +888,11 @@ func TestLoosening(t *testing.T) {
 	if got := g.AllowedActions("x"); !reflect.DeepEqual(got, []string{"click", "type"}) {
 		t.Errorf("actions %v", got)
 	}
-	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "listens for everybody") || strings.Contains(w[0], "nobody can be asked") {
+	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "wants listen") || strings.Contains(w[0], "nobody can be asked") {
 		t.Errorf("warnings %q", w)
 	}
 	answer(t, p, Answer{Scope: Once})
-	if !g.MayRunUnasked(request()) || !g.TrustHint("omp") || g.TrustHint("pi") || !g.InForce("listen") || len(g.Warnings()) != 0 {
+	if !g.MayRunUnasked(request()) || !g.TrustHint("omp") || g.TrustHint("pi") || string(g.Settings()) != `["listen"]` || len(g.Warnings()) != 0 {
 		t.Errorf("accepted and not in force: %q", g.Warnings())
 	}
 	if got := g.AllowedActions("narrow"); !reflect.DeepEqual(got, []string{"click"}) {
@@ -906,7 +1007,7 @@ func TestAcceptedOutlivesTheProcess(t *testing.T) {
 			g.SetPolicy(next)
 			r := request()
 			r.Default = DefaultAllow
-			if v := g.Decide(t.Context(), r); v.Outcome != Denied || g.MayRunUnasked(r) || g.TrustHint("h") || g.InForce("k") {
+			if v := g.Decide(t.Context(), r); v.Outcome != Denied || g.MayRunUnasked(r) || g.TrustHint("h") {
 				t.Errorf("a forged store was believed: %+v", v)
 			}
 			if w := fmt.Sprint(g.Warnings()); !strings.Contains(w, "its seal is broken") || !strings.Contains(w, "outside of Drawbridge") {
@@ -934,7 +1035,7 @@ func TestAcceptedOutlivesTheProcess(t *testing.T) {
 }
 
 func TestAlwaysAndRevoke(t *testing.T) {
-	file := RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}
+	file := RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 	os.WriteFile(file.Path, []byte("- tool: read\n  then: deny\n"), 0o600)
 	rules, err := file.Load()
 	if err != nil {

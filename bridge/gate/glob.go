@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -14,7 +15,8 @@ import (
 //     [a-z]  one character of the set; [^a-z] or [!a-z] one that is not in it
 //     \c     the character c itself, whatever it means
 //
-// Everything else stands for itself; case matters. The zero Glob fits every text.
+// Everything else stands for itself, braces too; case matters. The zero Glob fits
+// every text. Patterns for names are read by [ParseNames].
 type Glob struct {
 	text  string
 	parts []globPart // nil: fits everything
@@ -190,5 +192,13 @@ func (p *globPart) match(s string) int {
 
 // exactly returns a pattern that fits s alone.
 func exactly(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+	var b strings.Builder
+	for i, r := range s {
+		if strings.ContainsRune(`\*?[]{},|`, r) || unicode.IsSpace(r) || unicode.IsControl(r) {
+			b.WriteByte('\\')
+		}
+		_, n := utf8.DecodeRuneInString(s[i:])
+		b.WriteString(s[i : i+n])
+	}
+	return b.String()
 }

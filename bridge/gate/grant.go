@@ -179,6 +179,24 @@ func (g *Gate) ConnClosed(conn string) {
 	}
 }
 
+// KeepTokens ends what a person allowed for a while to whoever has none of these
+// tokens: they were revoked.
+func (g *Gate) KeepTokens(valid func(token string) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for k := range g.grants {
+		if !valid(k.token) {
+			g.endGrant(k)
+		}
+	}
+	for b := range g.looked {
+		if !valid(b.token) {
+			delete(g.looked, b)
+			g.opts.Changed()
+		}
+	}
+}
+
 // Forget ends what a person allowed for a connection, for 15 minutes or for
 // looking. Rules stay, and so does a cool-down.
 func (g *Gate) Forget() {

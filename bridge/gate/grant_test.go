@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,7 +102,7 @@ func TestAnswerHere(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk("desk")
-				g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{filepath.Join(t.TempDir(), "rules.yaml")}})
+				g := New(Options{Surfaces: []Surface{d}, Rules: RulesFile{Path: filepath.Join(t.TempDir(), "rules.yaml")}})
 				c := decide(t.Context(), g, request())
 				p := <-d.prompts
 				ctx, leave := context.WithCancel(t.Context())
@@ -160,4 +161,77 @@ func TestGrantOfClosedConn(t *testing.T) {
 	if got := g.Grants(); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
+}
+
+// TestKeepTokens: what a client whose token was revoked had been allowed for a
+// while is gone at once, and is not listed.
+func TestKeepTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk("desk")
+		g := New(Options{Surfaces: []Surface{d}})
+		allow := func(r *Request, scope Scope) {
+			t.Helper()
+			c := decide(t.Context(), g, r)
+			answer(t, <-d.prompts, Answer{Scope: scope})
+			if v := <-c; v.Outcome != Allowed {
+				t.Fatalf("%+v", v)
+			}
+		}
+		for _, token := range []string{"old", "new"} {
+			r, look, conn := request(), request(), request()
+			look.Default, look.Tool, conn.Tool = DefaultAskFirst, "computer", "edit"
+			r.Token, look.Token, conn.Token = token, token, token
+			allow(r, For15m)
+			allow(look, Once)
+			allow(conn, ForConn)
+		}
+		if got := g.Grants(); len(got) != 6 {
+			t.Fatalf("%v", got)
+		}
+		g.KeepTokens(func(token string) bool { return token == "new" })
+		if got := g.Grants(); len(got) != 3 {
+			t.Errorf("%v", got)
+		}
+		r := request()
+		if r.Token = "new"; !g.MayRunUnasked(r) {
+			t.Error("another token's went too")
+		}
+		if r.Token = "old"; g.MayRunUnasked(r) {
+			t.Error("it holds on")
+		}
+		g.KeepTokens(func(string) bool { return false })
+		if got := g.Grants(); len(got) != 0 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// TestAnswered: what a person answers beside calls is told.
+func TestAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk("desk")
+		var told []string
+		g := New(Options{Surfaces: []Surface{d}, Answered: func(what string) { told = append(told, what) }})
+		g.Pause("command line")
+		answer(t, <-d.prompts, Answer{Scope: Deny})
+		if err := g.OfferResume(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, <-d.prompts, Answer{Scope: Once})
+		if err := g.SetPolicy(Policy{ConfigRules: []Rule{{Tool: "a", Then: ThenAllow}}}); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, <-d.prompts, Answer{Scope: Once})
+		c := decide(t.Context(), g, request())
+		answer(t, <-d.prompts, Answer{Scope: Once}) // a call's own records tell
+		<-c
+		want := []string{
+			"a person said no at the desk: go on after the pause",
+			"a person said yes at the desk: go on after the pause",
+			`a person said yes at the desk: allow more: new rule in the configuration: {tool: "a", then: allow}`,
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
 }

@@ -37,6 +37,19 @@ func parsePointer(s string) (pointer, error) {
 	return p, nil
 }
 
+// Steps returns the names that a JSON pointer of a rule goes by, "*" for every one.
+func Steps(text string) ([]string, error) {
+	p, err := parsePointer(text)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(p))
+	for i, s := range p {
+		names[i] = s.name
+	}
+	return names, nil
+}
+
 // errArguments says that arguments are no JSON.
 var errArguments = errors.New("the arguments are no JSON")
 

@@ -20,12 +20,28 @@ type Policy struct {
 	// TrustHints names the hosts whose tools are believed to be read-only when
 	// they say so.
 	TrustHints []string `json:"trust_hints,omitempty"`
-	// Loosening is anything else that widens what programs may do.
-	Loosening []Item `json:"loosening,omitempty"`
+	// Settings are what else of the configuration can loosen; nil: nothing.
+	Settings Settings `json:"-"`
+	// Kept is what is kept of the settings that were accepted.
+	Kept json.RawMessage `json:"settings,omitempty"`
 	// Unknown is what was accepted when that cannot be told any more. It may have
 	// been stricter than anything that is said now, so every call is denied until
 	// the person accepts that. It is never kept.
 	Unknown bool `json:"-"`
+}
+
+// Settings are the parts of a configuration by which others than the gate decide,
+// and that loosen too. There are three kinds: what is wider than the built-in
+// default, and loosens when it appears; what is narrower, and loosens when it
+// disappears; and what is neither, such as a name that rules go by, and loosens
+// when it changes. Whoever made them tells which is which.
+type Settings interface {
+	// Over holds the settings against what was kept of the accepted ones, nil where
+	// nothing was. It returns what to keep of the stricter of both, and what the
+	// settings widen over that. The error tells that kept is none of Keep's.
+	Over(kept json.RawMessage) (stricter json.RawMessage, wider []Item, err error)
+	// Keep returns what is kept once a person accepted the settings: no secrets.
+	Keep() json.RawMessage
 }
 
 // Item is one thing that loosens: a key that stays the same while it means the
@@ -50,11 +66,10 @@ type ruleset struct {
 	Policy
 	rules, config []compiled
 	trust         map[string]bool
-	keys          map[string]bool
 }
 
 func compilePolicy(p Policy) (*ruleset, error) {
-	s := &ruleset{Policy: p, trust: map[string]bool{}, keys: map[string]bool{}}
+	s := &ruleset{Policy: p, trust: map[string]bool{}}
 	var err error
 	if s.rules, err = compileRules("rules.yaml", p.Rules); err != nil {
 		return nil, err
@@ -64,9 +79,6 @@ func compilePolicy(p Policy) (*ruleset, error) {
 	}
 	for _, h := range p.TrustHints {
 		s.trust[h] = true
-	}
-	for _, i := range p.Loosening {
-		s.keys[i.Key] = true
 	}
 	return s, nil
 }
@@ -106,7 +118,7 @@ func intersect(a, b []string) []string {
 	return out
 }
 
-// loosening lists what next widens over accepted.
+// loosening lists what next widens over accepted, beside its settings.
 func loosening(accepted, next *Policy) []Item {
 	var items []Item
 	add := func(key, format string, args ...any) {
@@ -155,12 +167,22 @@ func loosening(accepted, next *Policy) []Item {
 	for _, h := range without(next.TrustHints, accepted.TrustHints) {
 		add("trust:"+h, "tools of host %s that say they are read-only run unasked", h)
 	}
-	for _, i := range next.Loosening {
-		if !slices.ContainsFunc(accepted.Loosening, func(o Item) bool { return o.Key == i.Key }) {
-			items = append(items, i)
-		}
-	}
 	return items
+}
+
+// over is the Over of its settings; nothing where it has none.
+func (p *Policy) over(kept json.RawMessage) (stricter json.RawMessage, wider []Item, err error) {
+	if p.Settings == nil {
+		return nil, nil, nil
+	}
+	return p.Settings.Over(kept)
+}
+
+// Loosens lists what the policy widens over the built-in default: what a person is
+// asked about who has accepted nothing yet.
+func (p Policy) Loosens() ([]Item, error) {
+	_, wider, err := p.over(nil)
+	return append(loosening(&Policy{}, &p), wider...), err
 }
 
 func has(rules []Rule, r Rule) bool { return slices.ContainsFunc(rules, r.Equal) }
@@ -176,8 +198,9 @@ func without(a, b []string) []string {
 	return out
 }
 
-// tightened is what stays accepted when next is proposed: accepted, with
-// everything that next tightens, so that this outlives a next proposal.
+// tightened is what stays accepted when next is proposed, beside the settings:
+// accepted, with everything that next tightens, so that this outlives a next
+// proposal.
 func tightened(accepted, next *Policy) Policy {
 	p := Policy{Rules: slices.Clone(accepted.Rules), ConfigRules: slices.Clone(accepted.ConfigRules), Unknown: accepted.Unknown}
 	for _, r := range next.Rules {
@@ -210,11 +233,6 @@ func tightened(accepted, next *Policy) Policy {
 			p.TrustHints = append(p.TrustHints, h)
 		}
 	}
-	for _, i := range accepted.Loosening {
-		if slices.ContainsFunc(next.Loosening, func(o Item) bool { return o.Key == i.Key }) {
-			p.Loosening = append(p.Loosening, i)
-		}
-	}
 	return p
 }
 
@@ -228,7 +246,7 @@ type inForce struct {
 // sets returns both; the second is nil when it is accepted.
 func (f *inForce) sets() [2]*ruleset { return [2]*ruleset{f.accepted, f.proposed} }
 
-// loadAccepted returns an unknown policy with an error.
+// loadAccepted returns what a store holds; nil: there is none.
 func loadAccepted(s Store) (Policy, error) {
 	var p Policy
 	if s == nil {
@@ -238,8 +256,5 @@ func loadAccepted(s Store) (Policy, error) {
 	if err == nil && b != nil {
 		err = json.Unmarshal(b, &p)
 	}
-	if err != nil {
-		return Policy{Unknown: true}, fmt.Errorf("what was accepted before cannot be trusted, so every call is denied until a person accepts the configuration: %w", err)
-	}
-	return p, nil
+	return p, err
 }

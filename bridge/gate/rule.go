@@ -86,10 +86,23 @@ func quote(s string) string {
 // Equal tells whether two rules say the same.
 func (r Rule) Equal(o Rule) bool { return r.Key() == o.Key() }
 
-// Check tells what is wrong with the rule.
+// Check tells what is wrong with the rule, also where it only can never fit.
 func (r Rule) Check() error {
-	_, err := compileRule(r)
-	return err
+	if _, err := compileRule(r); err != nil {
+		return err
+	}
+	for _, n := range []struct {
+		what Named
+		text string
+	}{{NamedTool, r.Tool}, {NamedClient, r.Client}, {NamedHost, r.Host}} {
+		if n.text == "" {
+			continue
+		}
+		if _, err := ParseNames(n.what, n.text); err != nil {
+			return fmt.Errorf("%s: %w", n.what, err)
+		}
+	}
+	return nil
 }
 
 // compiled is a rule ready to be matched.

@@ -79,6 +79,12 @@ func FuzzGlob(f *testing.F) {
 		if err != nil || !g.Match(text) || g.Match(text+"x") || g.Match("x"+text) {
 			t.Fatalf("exactly(%q) does not fit it alone: %v", text, err)
 		}
+		if text != "" && len(text) <= maxToolName {
+			// What Always would write must be read again.
+			if _, err := ParseNames(NamedTool, exactly(text)); err != nil {
+				t.Fatalf("the tool %q cannot be named: %v", text, err)
+			}
+		}
 	})
 }
 
@@ -241,7 +247,7 @@ func FuzzParseRules(f *testing.F) {
 
 func TestRulesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	f := RulesFile{path}
+	f := RulesFile{Path: path}
 	if rules, err := f.Load(); err != nil || rules != nil {
 		t.Fatalf("no file: %v, %v", rules, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"golang.org/x/sys/unix"
+
+	"drawbridge/bridge/private"
 )
 
 const (
@@ -26,12 +27,13 @@ const (
 // client, host, when and then. Errors name the file, the line, and for an unknown
 // field the nearest known one.
 func ParseRules(text []byte, file string) ([]Rule, error) {
-	rules, _, err := parseRules(text, file)
+	rules, _, err := parseRules(text, file, nil)
 	return rules, err
 }
 
-// parseRules also returns the line on which each rule begins.
-func parseRules(text []byte, file string) (rules []Rule, lines []int, err error) {
+// parseRules also returns the line on which each rule begins. check, if any, must
+// find each rule good too.
+func parseRules(text []byte, file string, check func(Rule) error) (rules []Rule, lines []int, err error) {
 	if len(text) > maxRulesFile {
 		return nil, nil, fmt.Errorf("%s: is over %d bytes", file, maxRulesFile)
 	}
@@ -67,6 +69,9 @@ func parseRules(text []byte, file string) (rules []Rule, lines []int, err error)
 		r, err := parseRule(n)
 		if err == nil {
 			err = r.Check()
+		}
+		if err == nil && check != nil {
+			err = check(r)
 		}
 		var at *atLine
 		if errors.As(err, &at) {
@@ -240,7 +245,12 @@ func distance(a, b string) int {
 // belongs to the person: an `always` verdict adds lines at its end and a
 // revocation takes lines out, and everything else in it, comments included,
 // stays as it was written.
-type RulesFile struct{ Path string }
+type RulesFile struct {
+	Path string
+	// Check, if set, tells what is wrong with a rule besides: what only whoever
+	// knows the tools can tell.
+	Check func(Rule) error
+}
 
 const rulesHead = `# Rules of this person. They are read before those of the configuration; among
 # them deny beats ask beats allow. An answer of "always" adds one at the end.
@@ -252,7 +262,12 @@ func (f RulesFile) Load() ([]Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseRules(text, f.Path)
+	rules, _, err := f.parse(text)
+	return rules, err
+}
+
+func (f RulesFile) parse(text []byte) (rules []Rule, lines []int, err error) {
+	return parseRules(text, f.Path, f.Check)
 }
 
 func (f RulesFile) read() ([]byte, error) {
@@ -290,7 +305,7 @@ func (f RulesFile) Add(r Rule) ([]Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, err := ParseRules(text, f.Path)
+	old, _, err := f.parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +327,7 @@ func (f RulesFile) Remove(which string) (gone Rule, rest []Rule, err error) {
 	if err != nil {
 		return gone, nil, err
 	}
-	rules, lines, err := parseRules(text, f.Path)
+	rules, lines, err := f.parse(text)
 	if err != nil {
 		return gone, nil, err
 	}
@@ -346,26 +361,11 @@ func comment(line string) bool {
 // write replaces the file, if the new text really says what is wanted: a file
 // may be laid out in ways that cannot be changed line by line.
 func (f RulesFile) write(text string, want []Rule) ([]Rule, error) {
-	got, err := ParseRules([]byte(text), f.Path)
+	got, _, err := f.parse([]byte(text))
 	if err != nil || !slices.EqualFunc(got, want, Rule.Equal) {
 		return nil, fmt.Errorf("%s is laid out in a way that cannot be changed line by line: begin each rule on a line of its own with a dash, or change it by hand", f.Path)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.Path), filepath.Base(f.Path)+".*") // 0600
-	if err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
-	}
-	_, err = tmp.WriteString(text)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), f.Path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
+	if err := private.WriteFile(f.Path, []byte(text)); err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
 	return got, nil

@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -184,5 +186,36 @@ func TestSignalGroup(t *testing.T) {
 	pgid, err := syscall.Getpgid(ch.cmd.Process.Pid)
 	if err != nil || pgid != ch.cmd.Process.Pid {
 		t.Errorf("process group %d, error %v; want the child's own, %d", pgid, err, ch.cmd.Process.Pid)
+	}
+}
+
+// TestWithheld: a host that waits for a person is not started, says so, and is
+// started once it may be; one that runs is ended when it may not any more.
+func TestWithheld(t *testing.T) {
+	var withheld atomic.Bool
+	withheld.Store(true)
+	hosts := map[string]Config{"h": childConfig("legacy")}
+	f := newFixture(t, Options{Hosts: hosts, Withheld: func(name string) bool { return name == "h" && withheld.Load() }})
+	const why = "it waits for a person to accept it; nothing was started"
+	waits := func() bool {
+		st := f.Status()
+		return len(st) == 1 && st[0].State == string(StateDown) && st[0].Reason == why && f.names() == ""
+	}
+	configure := func(may bool) {
+		t.Helper()
+		withheld.Store(!may)
+		if err := f.Configure("", hosts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure(false)
+	if !waits() || !slices.Contains(f.Warnings(), "host h: "+why) {
+		t.Errorf("%+v, %q", f.Status(), f.Warnings())
+	}
+	configure(true)
+	eventually(t, "it is started", func() bool { return f.Status()[0].State == string(StateReady) })
+	configure(false)
+	if !waits() {
+		t.Errorf("%+v, it lists %q", f.Status(), f.names())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/private"
 )
 
 // Kinds of hosts. An attached session may name a kind of its own.
@@ -73,8 +74,8 @@ var (
 
 // CheckName tells whether a host may be called so.
 func CheckName(name string) error {
-	if !nameOK.MatchString(name) {
-		return fmt.Errorf("%q is no name for a host: 1 to 64 of A-Z a-z 0-9 . _ -", name)
+	if !nameOK.MatchString(name) || strings.Trim(name, ".") == "" {
+		return fmt.Errorf("%q is no name for a host: 1 to 64 of A-Z a-z 0-9 . _ -, not dots alone", name)
 	}
 	if strings.EqualFold(name, bridge.OwnSource) {
 		return fmt.Errorf("%q is our own name; call the host otherwise", name)
@@ -161,12 +162,9 @@ func (c *Config) header() (http.Header, error) {
 				return nil, fmt.Errorf("header %s: the variable %s is not set in the agent's environment", k, s.Env)
 			}
 		} else {
-			b, err := os.ReadFile(s.File)
+			b, err := private.ReadPlain(s.File, 0, maxSecret)
 			if err != nil {
 				return nil, fmt.Errorf("header %s: %w", k, err)
-			}
-			if len(b) > maxSecret {
-				return nil, fmt.Errorf("header %s: %s has %d bytes, more than a header holds", k, s.File, len(b))
 			}
 			v = strings.TrimSpace(string(b))
 		}

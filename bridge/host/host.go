@@ -47,6 +47,7 @@ type Host struct {
 	name       string
 	config     Config
 	configured bool
+	withheld   bool            // it waits for a person to accept it
 	ctx        context.Context // ends when the host is let go
 	cancel     context.CancelCauseFunc
 

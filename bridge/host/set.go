@@ -35,6 +35,9 @@ type Options struct {
 	Reserved func(name, token string) bool
 	// Trusted tells whether a host's hints are believed now; nil: as configured.
 	Trusted func(host string) bool
+	// Withheld tells whether a configured host may not be started or dialled yet;
+	// nil: none is. It is asked by Configure.
+	Withheld func(host string) bool
 	// Models, if set, is the model switch: attached sessions are told of it, and
 	// it of what they cover.
 	Models *hostllm.Switch
@@ -98,7 +101,7 @@ func (s *Set) Start() {
 
 // keep starts the keeper of a configured host that is not attached; s.mu is held.
 func (s *Set) keep(h *Host) {
-	if s.started && !s.closed && h.config.Kind() != KindAttached {
+	if s.started && !s.closed && !h.withheld && h.config.Kind() != KindAttached {
 		s.jobs.Add(1)
 		go h.keep()
 	}
@@ -136,7 +139,8 @@ func (s *Set) configure(main string, hosts map[string]Config) {
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		c := hosts[name]
 		h := s.hosts[name]
-		if h != nil && h.config.equal(c) {
+		withheld := s.opts.Withheld != nil && s.opts.Withheld(name)
+		if h != nil && h.config.equal(c) && h.withheld == withheld {
 			continue
 		}
 		if h != nil {
@@ -144,6 +148,10 @@ func (s *Set) configure(main string, hosts map[string]Config) {
 		}
 		h = s.add(name, c)
 		h.configured = true
+		if h.withheld = withheld; withheld {
+			h.why = "it waits for a person to accept it; nothing was started"
+			h.log().Warn().Msg("host waits for a person to accept it")
+		}
 		s.keep(h)
 	}
 }

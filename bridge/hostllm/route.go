@@ -43,15 +43,18 @@ func (s *Switch) Serve(w http.ResponseWriter, r *http.Request, client string) {
 
 func (s *Switch) change(r *http.Request, mode Mode, client string) (status int, err error) {
 	if mode == Deny {
-		return http.StatusInternalServerError, s.Deny(client)
+		return http.StatusInternalServerError, s.Deny(named(client))
 	}
-	err = s.Allow(r.Context(), client)
+	err = s.allow(r.Context(), client, named(client))
 	var refused *RefusedError
 	if errors.As(err, &refused) {
 		return http.StatusForbidden, err
 	}
 	return http.StatusInternalServerError, err
 }
+
+// named tells a client's name from a word of ours: one is called default.
+func named(client string) string { return fmt.Sprintf("client %q", client) }
 
 // readChange reads {"mode": …}, and nothing that could be read in another way.
 func readChange(w http.ResponseWriter, r *http.Request) (Mode, int, error) {

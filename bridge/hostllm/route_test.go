@@ -35,7 +35,7 @@ func TestRoute(t *testing.T) {
 	if code, body := s.ask("POST", js, `{"mode":"deny"}`); code != 200 || asked(body) != Deny || !s.Denied() {
 		t.Errorf("%d %s", code, body)
 	}
-	if st, _ := s.Watch(); st.By != "editor" {
+	if st, _ := s.Watch(); st.By != `client "editor"` {
 		t.Errorf("by %s", st.By)
 	}
 	if code, body := s.ask("POST", js+"; charset=utf-8", ` { "mode" : "allow" } `); code != 200 || asked(body) != Allow || s.Denied() {

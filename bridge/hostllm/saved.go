@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"drawbridge/bridge/private"
+	"drawbridge/bridge/wire"
 )
 
 // StateFile is the file in the state directory that holds the last state. Hosts'
@@ -16,6 +18,9 @@ import (
 const StateFile = "host-llm.json"
 
 const maxStateFile = 1 << 20
+
+// version is that of its form.
+const version = 1
 
 // saved is its content.
 type saved struct {
@@ -52,6 +57,15 @@ func (f stateFile) read() (s saved, err error) {
 	if err != nil {
 		return saved{}, err
 	}
+	var form struct {
+		V int `json:"v"`
+	}
+	if json.Unmarshal(b, &form) == nil && form.V > version {
+		return saved{}, &newerError{f.path(), form.V}
+	}
+	if err := unambiguous(b); err != nil {
+		return saved{}, fmt.Errorf("%s: %w", f.path(), err)
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
@@ -60,13 +74,48 @@ func (f stateFile) read() (s saved, err error) {
 	if d.More() {
 		return saved{}, fmt.Errorf("%s holds more than one state", f.path())
 	}
-	if s.V != 1 {
-		return saved{}, fmt.Errorf("%s has version %d; this program writes 1", f.path(), s.V)
+	if s.V != version {
+		return saved{}, fmt.Errorf("%s has version %d; this program writes %d", f.path(), s.V, version)
 	}
 	if _, err := ParseMode(string(s.Mode)); err != nil {
 		return saved{}, fmt.Errorf("%s: %w", f.path(), err)
 	}
 	return s, nil
+}
+
+// newerError tells that a newer program wrote the file.
+type newerError struct {
+	path string
+	v    int
+}
+
+func (e *newerError) Error() string {
+	return fmt.Sprintf("%s has version %d, which a newer Drawbridge wrote; this one writes %d", e.path, e.v, version)
+}
+
+// unambiguous refuses a member that is there twice, or in another case: another
+// reader might take the other one, or none.
+func unambiguous(b []byte) error {
+	err := wire.Validate(b)
+	if err == nil {
+		wire.Members(b, func(m wire.Member) bool {
+			if strings.ToLower(m.Name) != m.Name {
+				err = fmt.Errorf("it has no member %q", m.Name)
+			}
+			return err == nil
+		})
+	}
+	return err
+}
+
+// keep copies a file that is not ours to replace to beside it, and returns where.
+func (f stateFile) keep(v int) (string, error) {
+	b, err := private.ReadFile(f.path(), maxStateFile)
+	if err != nil {
+		return "", err
+	}
+	path := fmt.Sprintf("%s.v%d", f.path(), v)
+	return path, private.WriteFile(path, b)
 }
 
 // load returns the last state. fs.ErrNotExist: none was ever saved.
@@ -119,7 +168,7 @@ func (f stateFile) atStart(configured Mode) (State, error) {
 }
 
 func (f stateFile) save(s State, hosts []string) error {
-	next := saved{V: 1, State: s, ModelHosts: hosts}
+	next := saved{V: version, State: s, ModelHosts: hosts}
 	put := func(seal string) error {
 		next.Seal = seal
 		b, err := json.MarshalIndent(next, "", "  ")

@@ -2,7 +2,9 @@ package hostllm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +21,11 @@ type Options struct {
 	Seal       Sealer // vouches for the saved state; nil: nothing can
 	Configured Mode
 	ModelHosts []string // patterns of destinations beside the built-in ones
-	Person     Person   // nil: nobody can be asked
-	Audit      Auditor
+	// Doubt tells that more patterns may have been accepted than ModelHosts has:
+	// those of the saved state are refused besides, whoever wrote it.
+	Doubt  bool
+	Person Person // nil: nobody can be asked
+	Audit  Auditor
 	// Changed, if set, is called when the state or the hosts change. It must not
 	// block, nor call the switch.
 	Changed func()
@@ -49,11 +54,18 @@ type Switch struct {
 }
 
 // Open reads the saved state and puts the stricter of it and the configuration
-// in force. It fails only for patterns that are none: a state that cannot be
-// read or written is a warning.
+// in force. It fails only for patterns that are none, and for a newer program's
+// state that cannot be kept: a state that cannot be read or written is a warning.
 func Open(o Options) (*Switch, error) {
 	s := &Switch{opts: o, file: stateFile{o.Dir, o.Seal}, changed: make(chan struct{}), ledger: ledger{}}
 	s.hosts = append(append(s.hosts, modelHosts...), o.ModelHosts...)
+	if last, err := s.file.read(); o.Doubt && err == nil {
+		for _, h := range last.ModelHosts {
+			if !slices.Contains(s.hosts, h) && CheckModelHost(h) == nil {
+				s.hosts = append(s.hosts, h)
+			}
+		}
+	}
 	var err error
 	if s.match, err = newMatcher(s.hosts); err != nil {
 		return nil, err
@@ -62,6 +74,14 @@ func Open(o Options) (*Switch, error) {
 	if err != nil {
 		o.Log.Error().Err(err).Msg("the model switch starts at deny")
 		s.opts.Audit.Append(audit.Record{Phase: audit.Note, Tool: auditTool, Outcome: "models are off: the saved state could not be read"})
+	}
+	var newer *newerError
+	if errors.As(err, &newer) {
+		kept, err := s.file.keep(newer.v)
+		if err != nil {
+			return nil, fmt.Errorf("%w; it would be lost, since it cannot be kept: %w", newer, err)
+		}
+		o.Log.Warn().Str("file", kept).Msg("what a newer version saved is kept")
 	}
 	if state.Since.IsZero() {
 		state.Since = now()
@@ -134,14 +154,17 @@ func (s *Switch) Deny(by string) error {
 }
 
 // Allow asks the person whether hosts may call their models again, and waits for
-// the answer. by names the client that wants it, or the place. A *[RefusedError] says why not.
-func (s *Switch) Allow(ctx context.Context, by string) error {
+// the answer. by names the place where it is wanted. A *[RefusedError] says why not.
+func (s *Switch) Allow(ctx context.Context, by string) error { return s.allow(ctx, by, by) }
+
+// allow is Allow for who the person is told of, and by as the state tells it.
+func (s *Switch) allow(ctx context.Context, who, by string) error {
 	if st, _ := s.Watch(); st.Mode == Allow {
 		return nil
 	}
 	v := gate.Verdict{Outcome: gate.Nobody, Message: "only a person can allow this, and nobody can be asked here"}
 	if s.opts.Person != nil {
-		v = s.opts.Person.Loosen(ctx, by, gate.Item{Key: auditTool, Text: "hosts may call their own models again (host_llm: allow)"})
+		v = s.opts.Person.Loosen(ctx, who, gate.Item{Key: auditTool, Text: "hosts may call their own models again (host_llm: allow)"})
 	}
 	if v.Outcome != gate.Allowed {
 		return &RefusedError{v}

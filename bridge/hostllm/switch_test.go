@@ -36,6 +36,11 @@ func TestAtStart(t *testing.T) {
 		{"another mode", strings.Replace(allowed, "allow", "Allow", 1), Allow, Deny, "unreadable state"},
 		{"no mode", `{"v":1}`, Allow, Deny, "unreadable state"},
 		{"another version", strings.Replace(allowed, "1", "2", 1), Allow, Deny, "unreadable state"},
+		{"a newer version", `{"v":2,"mode":"allow","until":"x"}`, Allow, Deny, "unreadable state"},
+		{"a member twice", `{"v":1,"mode":"deny","mode":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
+		{"a member in another case besides", `{"v":1,"mode":"deny","Mode":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
+		{"a member in another case", `{"v":1,"MODE":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
+		{"an escaped member twice", `{"v":1,"mode":"deny","\u006dode":"allow","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":[]}`, Allow, Deny, "unreadable state"},
 		{"unknown field", `{"v":1,"mode":"allow","more":1}`, Allow, Deny, "unreadable state"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,6 +60,34 @@ func TestAtStart(t *testing.T) {
 				t.Errorf("saved is %+v, %v; want %+v", got, err, st)
 			}
 		})
+	}
+}
+
+// TestNewerState holds that what a newer version saved is not lost.
+func TestNewerState(t *testing.T) {
+	const saved = `{"v":3,"mode":"allow","until":"tomorrow"}`
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, StateFile), []byte(saved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a second start has nothing to keep
+		if s := openSwitch(t, Options{Dir: dir, Configured: Allow}); !s.Denied() {
+			t.Error("models are allowed by what cannot be read")
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, StateFile+".v3")); err != nil || string(b) != saved {
+			t.Errorf("kept: %s, %v", b, err)
+		}
+	}
+	// Where it cannot be kept it is not replaced.
+	dir = t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, StateFile), []byte(saved), 0o600), os.Mkdir(filepath.Join(dir, StateFile+".v3"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Dir: dir, Configured: Allow, Audit: &notes{}}); err == nil || !strings.Contains(err.Error(), "newer Drawbridge") {
+		t.Errorf("opened: %v", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, StateFile)); err != nil || string(b) != saved {
+		t.Errorf("replaced: %s, %v", b, err)
 	}
 }
 
@@ -328,5 +361,38 @@ func TestPatternsAreSaved(t *testing.T) {
 	}
 	if _, err := Open(Options{Dir: dir, Configured: Allow, ModelHosts: []string{"https://x"}, Audit: &notes{}}); err == nil {
 		t.Error("a pattern that is none was taken")
+	}
+}
+
+// TestDoubt: what was refused before is refused still, when what was accepted
+// cannot be told.
+func TestDoubt(t *testing.T) {
+	dir := t.TempDir()
+	open := func(doubt bool, hosts ...string) *Switch {
+		t.Helper()
+		s, err := Open(Options{Dir: dir, Configured: Deny, ModelHosts: hosts, Doubt: doubt, Audit: &notes{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	knows := func(s *Switch) bool {
+		_, ok := s.match.matchName("llm.example")
+		return ok
+	}
+	open(false, "llm.example")
+	for range 2 { // it is saved again
+		if !knows(open(true)) {
+			t.Error("forgotten in doubt")
+		}
+	}
+	if knows(open(false)) {
+		t.Error("known, and not configured any more")
+	}
+	if err := os.WriteFile(filepath.Join(dir, StateFile), []byte(`{"v":1,"mode":"deny","since":"2026-01-02T03:04:05Z","by":"b","model_hosts":["llm.example","https://none"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !knows(open(true)) {
+		t.Error("one that is none hides the others")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFiles(t *testing.T) {
@@ -46,7 +47,7 @@ func TestFiles(t *testing.T) {
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadFile(path, 10); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+	if _, err := ReadFile(path, 10); err == nil || !strings.HasSuffix(err.Error(), "may be read or written by others (mode 0640): chmod 600 it") {
 		t.Errorf("others may read: %v", err)
 	}
 	if err := WriteFile(filepath.Join(dir, "none", "f"), nil); err == nil {
@@ -102,4 +103,49 @@ func TestLock(t *testing.T) {
 	}
 	unlock()
 	(<-got)()
+}
+
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	long := time.Now().Add(-time.Hour)
+	for name, stays := range map[string]bool{
+		".tokens.json-1234567890": false, ".default.token-1": false, ".format-22": false, ".rules.yaml-3": false,
+		".tokens.json-": true, ".tokens.json-12a": true, "tokens.json-12": true, ".tokens.json": true, ".-1": true, ".a-12345678901": true,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// Another process may be about to rename it.
+		if err := Sweep(dir, Leftover); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("%s was swept at once: %v", name, err)
+		}
+		if err := os.Chtimes(path, long, long); err != nil {
+			t.Fatal(err)
+		}
+		if err := Sweep(dir, Leftover); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(path); (err == nil) != stays {
+			t.Errorf("%s stays: %v, want %v", name, err == nil, stays)
+		}
+	}
+	sub := filepath.Join(dir, ".dir-1")
+	if err := errors.Join(os.Mkdir(sub, 0o700), os.Chtimes(sub, long, long), os.Symlink("x", filepath.Join(dir, ".link-1")), Sweep(dir, Leftover)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".dir-1", ".link-1"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("%s was swept", name)
+		}
+	}
+	// What a killed WriteFile leaves is what is swept.
+	f, err := os.CreateTemp(dir, temporary(filepath.Join(dir, "host-llm.json")))
+	if err != nil || !Leftover.MatchString(filepath.Base(f.Name())) {
+		t.Errorf("%s, %v", f.Name(), err)
+	}
+	f.Close()
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,7 +146,7 @@ func (s *Store) read() (file, error) {
 		return f, nil
 	}
 	if err != nil {
-		return f, fmt.Errorf("reading the tokens: %w", err)
+		return f, fmt.Errorf("reading the tokens: %w%s", err, remedy(err, "revoke what you do not know there, if somebody may have written to it"))
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -156,6 +157,15 @@ func (s *Store) read() (file, error) {
 		return f, fmt.Errorf("%s has version %d, which a newer Drawbridge wrote; use that one, or move the file away", s.path(), f.V)
 	}
 	return f, nil
+}
+
+// remedy adds what else is to be done where others had a hand on a file.
+func remedy(err error, then string) string {
+	var shared *private.SharedError
+	if errors.As(err, &shared) {
+		return ", and " + then
+	}
+	return ""
 }
 
 // edit changes the file under the cross-process lock.
@@ -187,8 +197,8 @@ var nameRule = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // CheckName reports whether a client or host may have this name.
 func CheckName(name string) error {
-	if !nameRule.MatchString(name) {
-		return fmt.Errorf("the name %q does not do: 1 to 64 of the characters A-Z a-z 0-9 . _ -", name)
+	if !nameRule.MatchString(name) || strings.Trim(name, ".") == "" {
+		return fmt.Errorf("the name %q does not do: 1 to 64 of the characters A-Z a-z 0-9 . _ -, not dots alone", name)
 	}
 	return nil
 }
@@ -281,7 +291,7 @@ func (s *Store) EnsureDefault() error {
 		return nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading the token for local use: %w", err)
+		return fmt.Errorf("reading the token for local use: %w%s", err, remedy(err, "take a new one if somebody may have read it: drawbridge client revoke default, then client add default"))
 	}
 	if err := s.Revoke(DefaultName, Client); err != nil && !errors.Is(err, ErrUnknown) {
 		return err
@@ -305,7 +315,7 @@ func (s *Store) KeepDefault(token string) error {
 func ReadDefault(dir string) (string, error) {
 	b, err := private.ReadFile(filepath.Join(dir, DefaultFileName), 1024)
 	if err != nil {
-		return "", fmt.Errorf("reading the token for local use: %w", err)
+		return "", fmt.Errorf("reading the token for local use: %w%s", err, remedy(err, "take a new one if somebody may have read it: drawbridge client revoke default, then client add default"))
 	}
 	return string(bytes.TrimSpace(b)), nil
 }

@@ -109,7 +109,7 @@ func TestBadFiles(t *testing.T) {
 		name, says string
 		make       func(path string) error
 	}{
-		{"others may read", "chmod 600", func(p string) error { return os.WriteFile(p, []byte(`{"v":1,"tokens":[]}`), 0o644) }},
+		{"others may read", "chmod 600 it, and revoke what you do not know there", func(p string) error { return os.WriteFile(p, []byte(`{"v":1,"tokens":[]}`), 0o644) }},
 		{"link", "link", func(p string) error {
 			real := p + ".real"
 			if err := os.WriteFile(real, []byte(`{"v":1,"tokens":[]}`), 0o600); err != nil {

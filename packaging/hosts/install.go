@@ -11,8 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"drawbridge/bridge/private"
 )
 
 //go:embed drawbridge.ts
@@ -26,6 +29,9 @@ const (
 	extensionFile = "drawbridge.ts"
 	settingsFile  = "drawbridge.json"
 )
+
+// maxExtension is more than any version of the extension has.
+const maxExtension = 1 << 20
 
 // ourMark begins the extension; a file that does not begin so is somebody else's.
 var ourMark = []byte("// Drawbridge's extension")
@@ -93,7 +99,7 @@ func Uninstall(dir string) (bool, error) {
 
 // checkOurs refuses to touch a file of that name that is not ours.
 func checkOurs(path string) error {
-	b, err := os.ReadFile(path)
+	b, err := private.ReadPlain(path, 0, maxExtension)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -105,8 +111,12 @@ func checkOurs(path string) error {
 	return nil
 }
 
+// leftover is what replace calls a file that is not in its place yet.
+var leftover = regexp.MustCompile(`^\.drawbridge-[0-9]{1,10}$`)
+
 // replace writes a file that only its owner can read, whole or not at all.
 func replace(path string, content []byte) (err error) {
+	_ = private.Sweep(filepath.Dir(path), leftover) // it is in nobody's way
 	f, err := os.CreateTemp(filepath.Dir(path), ".drawbridge-*")
 	if err != nil {
 		return err

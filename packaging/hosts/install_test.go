@@ -3,10 +3,12 @@ package hosts
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDir(t *testing.T) {
@@ -38,7 +40,13 @@ func TestDir(t *testing.T) {
 func TestInstall(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "extensions")
 	want := Settings{Endpoint: "/state/endpoint.json", Token: "secret", Name: "omp", Main: true}
-	for range 2 { // the second is an update
+	for n := range 2 { // the second is an update
+		if n > 0 { // after one that was killed
+			left, long := filepath.Join(dir, ".drawbridge-42"), time.Now().Add(-time.Hour)
+			if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, long, long)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		path, err := Install(dir, want)
 		if err != nil {
 			t.Fatal(err)

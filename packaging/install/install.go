@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"drawbridge/bridge/private"
 	"drawbridge/packaging/verify"
 )
 
@@ -23,7 +24,8 @@ const (
 )
 
 // staging begins the name of the directories in which an app is made ready beside
-// its place. One that a killed install left is removed by the next.
+// its place, and a number ends it. One that a killed install left is removed by the
+// next.
 const staging = "." + Name + "-"
 
 // Options say what is installed where.
@@ -33,6 +35,10 @@ type Options struct {
 	// NewIdentity goes on where the app in place is another one to macOS, so that
 	// its permissions are lost.
 	NewIdentity bool
+	// Downgrade goes on where the app in place is a newer version.
+	Downgrade bool
+	// Arch is the processor, as Go calls it, on which the app must start; empty: any.
+	Arch string
 
 	step func(what string) // called before each step, for tests that end there
 }
@@ -44,6 +50,7 @@ type Result struct {
 	Replaced        string `json:"replaced,omitempty"` // the version that was there
 	Unchanged       bool   `json:"unchanged"`          // the very app was there already
 	PermissionsLost bool   `json:"permissions_lost"`
+	Downgraded      bool   `json:"downgraded"` // a newer version was there
 }
 
 // IdentityError says that the new app is another one to macOS than the one in
@@ -54,17 +61,21 @@ type IdentityError struct {
 }
 
 func (e *IdentityError) Error() string {
-	old := func(s string) string {
-		if s == "" {
-			return "not readable"
-		}
-		return s
+	old := e.Old.Requirement
+	if old == "" {
+		old = "a requirement that cannot be read"
 	}
-	return fmt.Sprintf(`to macOS, the new app is another one than %s. The permissions given to it (Accessibility, Screen Recording) would be lost.
-in place: identifier %s
-  requirement %s
-new: identifier %s
-  requirement %s`, e.App, old(e.Old.Identifier), old(e.Old.Requirement), e.New.Identifier, e.New.Requirement)
+	return fmt.Sprintf(`to macOS, the new app is another one than %s. The permissions given to it (Accessibility, Screen Recording, Input Monitoring) would be lost.
+in place: %s
+new: %s`, e.App, old, e.New.Requirement)
+}
+
+// DowngradeError says that the app in place is newer than the one that would take
+// its place.
+type DowngradeError struct{ App, Old, New string }
+
+func (e *DowngradeError) Error() string {
+	return fmt.Sprintf("%s is version %s, and the new app is the older %s, which may refuse the state that the newer one wrote", e.App, e.Old, e.New)
 }
 
 // Install puts an app in place. Whenever it is interrupted, the place holds the
@@ -72,11 +83,17 @@ new: identifier %s
 func Install(o Options) (Result, error) {
 	target := filepath.Join(o.Dir, Name)
 	r := Result{App: target}
+	if real, err := filepath.EvalSymlinks(o.Source); err == nil { // or it says below that there is none
+		o.Source = real
+	}
 	next, err := verify.Bundle(o.Source)
 	if err != nil {
 		return r, fmt.Errorf("this app is not whole and is not installed; get it again: %w", err)
 	}
 	r.Version = next.Version
+	if o.Arch != "" && !next.StartsOn(o.Arch) {
+		return r, fmt.Errorf("%s does not start on this machine: it has no part for %s, only for %s; make app makes one for both kinds of Mac", o.Source, o.Arch, arches(next))
+	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return r, err
 	}
@@ -86,7 +103,7 @@ func Install(o Options) (Result, error) {
 	}
 	defer unlock()
 
-	there, err := lookAt(target)
+	there, err := lookAt(target, next.Identifier)
 	if err != nil {
 		return r, err
 	}
@@ -96,18 +113,24 @@ func Install(o Options) (Result, error) {
 			r.Replaced, r.Unchanged = "", true
 			return r, nil
 		}
-		if there.report.Identifier != next.Identifier || there.report.Requirement != next.Requirement {
+		if there.report.Requirement != next.Requirement {
 			if !o.NewIdentity {
 				return r, &IdentityError{App: target, Old: there.report, New: next}
 			}
 			r.PermissionsLost = true
+		}
+		if older(next, there.report) {
+			if !o.Downgrade {
+				return r, &DowngradeError{App: target, Old: there.report.Version, New: next.Version}
+			}
+			r.Downgraded = true
 		}
 	}
 	if err := removeStaged(o.Dir); err != nil {
 		return r, err
 	}
 	o.at("stage")
-	stage, err := os.MkdirTemp(o.Dir, staging)
+	stage, err := os.MkdirTemp(o.Dir, staging+"*")
 	if err != nil {
 		return r, err
 	}
@@ -133,13 +156,16 @@ func (o Options) replace(staged, target string, exists bool, want verify.Report)
 	}
 	o.at("replace")
 	if exists {
-		err = exchange(staged, target)
+		err = Exchange(staged, target)
 	} else {
 		err = os.Rename(staged, target)
 	}
 	switch {
-	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("the file system of %s cannot exchange two directories in one step; remove the old app first with drawbridge uninstall: %w", o.Dir, err)
+	case errors.Is(err, ErrNoExchange):
+		return fmt.Errorf("%w; remove the old app first with drawbridge uninstall", err)
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		// In a directory with the sticky bit, what is another's stays.
+		return fmt.Errorf("%s cannot be replaced by this user: take it away as whom it belongs to, or name another directory with --dir: %w", target, err)
 	case err != nil:
 		return err
 	}
@@ -151,37 +177,6 @@ func (o Options) at(what string) {
 	if o.step != nil {
 		o.step(what)
 	}
-}
-
-// place is what stands where the app goes.
-type place struct {
-	exists bool
-	report verify.Report // as far as it could be read: an app there may be damaged
-}
-
-func lookAt(target string) (place, error) {
-	st, err := os.Lstat(target)
-	if errors.Is(err, fs.ErrNotExist) {
-		return place{}, nil
-	}
-	if err != nil {
-		return place{}, err
-	}
-	if !st.IsDir() {
-		return place{}, fmt.Errorf("%s is no app but a %s: move it away", target, kind(st.Mode()))
-	}
-	r, _ := verify.Bundle(target) // a damaged one is there to be replaced
-	return place{exists: true, report: r}, nil
-}
-
-func kind(m fs.FileMode) string {
-	switch {
-	case m&fs.ModeSymlink != 0:
-		return "link"
-	case m.IsRegular():
-		return "file"
-	}
-	return "special file"
 }
 
 // lock keeps other installs away from a directory. The lock is on the directory
@@ -200,20 +195,6 @@ func lock(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("another install is at work in %s: wait until it is done", dir)
 	}
 	return nil, fmt.Errorf("locking %s: %w", dir, err)
-}
-
-// removeStaged removes what killed installs left.
-func removeStaged(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, staging+"*"))
-	if err != nil {
-		return err
-	}
-	for _, l := range left {
-		if err := os.RemoveAll(l); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func same(a, b string) bool {
@@ -237,6 +218,9 @@ func (o Options) copyTree(from, to string) error {
 			return err
 		}
 		dest := filepath.Join(to, name)
+		if verify.Leftover(name) {
+			return nil
+		}
 		o.at("copy " + name)
 		if d.IsDir() {
 			if err := os.Mkdir(dest, 0o755); err != nil {
@@ -249,15 +233,11 @@ func (o Options) copyTree(from, to string) error {
 }
 
 func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
+	in, st, err := private.OpenPlain(from, unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	st, err := in.Stat()
-	if err != nil {
-		return err
-	}
 	mode := fs.FileMode(0o644)
 	if st.Mode()&0o111 != 0 {
 		mode = 0o755

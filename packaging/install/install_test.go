@@ -14,6 +14,7 @@ import (
 
 	"howett.net/plist"
 
+	"drawbridge/packaging/macho"
 	"drawbridge/packaging/sample"
 	"drawbridge/packaging/sign"
 	"drawbridge/packaging/verify"
@@ -116,7 +117,11 @@ func TestInstallAndReplace(t *testing.T) {
 	if err != nil || r.Version != "1.0.0" || r.Replaced != "" || r.App != filepath.Join(dir, Name) {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if r, err = Install(Options{Source: two, Dir: dir}); err != nil || r.Replaced != "1.0.0" || r.PermissionsLost {
+	link := filepath.Join(t.TempDir(), "latest.app")
+	if err := os.Symlink(two, link); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = Install(Options{Source: link, Dir: dir}); err != nil || r.Replaced != "1.0.0" || r.PermissionsLost {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if v := version(t, dir); v != "2.0.0" {
@@ -183,15 +188,174 @@ func TestDamaged(t *testing.T) {
 	if v := version(t, dir); v != "2.0.0" {
 		t.Errorf("version %s is in place", v)
 	}
-	// With no Info.plist nobody knows what it was.
-	if err := os.Remove(filepath.Join(dir, Name, "Contents/Info.plist")); err != nil {
+}
+
+// TestForeign puts things of a person where the app goes. Neither an install,
+// whatever its flags, nor an uninstall nor a build takes them away.
+func TestForeign(t *testing.T) {
+	one, _, _ := versions(t)
+	write := func(t *testing.T, file string) {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("precious"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app := func(t *testing.T, target string) {
+		if err := os.CopyFS(target, os.DirFS(one)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		put      func(t *testing.T, target string)
+		precious string
+		want     string
+	}{
+		"a directory":          {func(t *testing.T, target string) { write(t, target+"/notes") }, "notes", "does not say what app it is"},
+		"an empty directory":   {func(t *testing.T, target string) { os.Mkdir(target, 0o755) }, "", "does not say what app it is"},
+		"no Info.plist":        {func(t *testing.T, target string) { app(t, target); os.Remove(target + "/Contents/Info.plist") }, "Contents/PkgInfo", "does not say what app it is"},
+		"Info.plist of no app": {func(t *testing.T, target string) { app(t, target); write(t, target+"/Contents/Info.plist") }, "Contents/PkgInfo", "does not say what app it is"},
+		"another app": {func(t *testing.T, target string) {
+			app(t, target)
+			sample.Replace(t, target+"/Contents/Info.plist", sample.Identifier, "com.example.other")
+		}, "Contents/PkgInfo", `is not Drawbridge: its identifier is "com.example.other"`},
+		"a file beside Contents": {func(t *testing.T, target string) { app(t, target); write(t, target+"/notes") }, "notes", "holds what is not the app's"},
+		"a file":                 {func(t *testing.T, target string) { write(t, target) }, "", "no app but a file"},
+		"a link": {func(t *testing.T, target string) {
+			write(t, filepath.Join(filepath.Dir(target), "elsewhere/notes"))
+			os.Symlink("elsewhere", target)
+		}, "notes", "no app but a link"},
+	} {
+		dir := t.TempDir()
+		target := filepath.Join(dir, Name)
+		c.put(t, target)
+		before := names(t, dir)
+		_, installed := Install(Options{Source: one, Dir: dir, NewIdentity: true, Downgrade: true})
+		_, uninstalled := Uninstall(dir, sample.Identifier)
+		built := CheckReplaceable(target)
+		if strings.Contains(c.want, "identifier") || strings.Contains(c.want, "holds") {
+			built = nil // to a build, a sample is another's app, too
+		} else if built == nil {
+			t.Errorf("%s: a build would replace it", name)
+		}
+		for _, err := range []error{installed, uninstalled, built} {
+			if err != nil && !strings.Contains(err.Error(), c.want) || err == nil && (installed == nil || uninstalled == nil) {
+				t.Errorf("%s: %v, want %q", name, err, c.want)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(target, c.precious)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := names(t, dir); after != before {
+			t.Errorf("%s: left %q where there was %q", name, after, before)
+		}
+	}
+}
+
+// TestLeft: what a killed install left goes, and what only looks like it stays.
+func TestLeft(t *testing.T) {
+	one, _, _ := versions(t)
+	dir := filepath.Join(t.TempDir(), "with [brackets]*")
+	stays := []string{staging + "backup", staging + "12/mine", staging + "13x", "x" + staging + "1", staging}
+	for _, d := range append(stays, staging+"1/"+Name+"/Contents", staging+"2") {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, staging+"14")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Install(Options{Source: two, Dir: dir}); err == nil || !strings.Contains(err.Error(), "not readable") {
-		t.Errorf("over a ruin: %v", err)
+	if _, err := Install(Options{Source: one, Dir: dir}); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := Install(Options{Source: two, Dir: dir, NewIdentity: true}); err != nil {
+	for _, d := range append(stays, staging+"14") {
+		if _, err := os.Lstat(filepath.Join(dir, d)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, d := range []string{staging + "1", staging + "2"} {
+		if _, err := os.Lstat(filepath.Join(dir, d)); err == nil {
+			t.Errorf("%s is left", d)
+		}
+	}
+}
+
+func TestDowngrade(t *testing.T) {
+	one, two, id := versions(t)
+	dir := t.TempDir()
+	if _, err := Install(Options{Source: two, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Install(Options{Source: one, Dir: dir})
+	var down *DowngradeError
+	if !errors.As(err, &down) || down.Old != "2.0.0" || down.New != "1.0.0" || !strings.Contains(err.Error(), "refuse the state") {
+		t.Fatalf("an older version: %v", err)
+	}
+	if v := version(t, dir); v != "2.0.0" {
+		t.Errorf("refused, and %s is in place", v)
+	}
+	if r, err := Install(Options{Source: one, Dir: dir, Downgrade: true}); err != nil || !r.Downgraded || r.Replaced != "2.0.0" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// Nobody knows how old a build of no tagged commit is.
+	for _, v := range []string{"abcdef", "v1.0.0-3-gabcdef", "abcdef"} {
+		if r, err := Install(Options{Source: sample.App(t, t.TempDir(), v, id), Dir: dir}); err != nil || r.Downgraded {
+			t.Errorf("%s: %+v, %v", v, r, err)
+		}
+	}
+}
+
+func TestOlder(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"1.0.0", "2.0.0", true}, {"2.0.0", "1.0.0", false}, {"1.0.0", "1.0.0", false},
+		{"1.9.0", "1.10.0", true}, {"1.2.3", "1.2.3.4", true}, {"1.2.3.4", "1.2.3", false}, {"1.2", "1.2.0", false},
+		{"0.0.0", "1.0.0", false}, {"1.0.0", "0.0.0", false}, {"", "1.0.0", false}, {"1.0.0", "one", false}, {"-1", "1", false},
+	} {
+		if got := older(verify.Report{Build: c.a}, verify.Report{Build: c.b}); got != c.want {
+			t.Errorf("%q before %q: %v", c.a, c.b, got)
+		}
+	}
+}
+
+// TestArch: an app for the other kind of Mac alone is not installed.
+func TestArch(t *testing.T) {
+	app := sample.Unsigned(t, t.TempDir(), "v1.0.0")
+	slices, err := macho.Split(sample.Program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(app, "Contents/MacOS/program"), slices[0], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := sign.Bundle(app, sign.Options{Now: sample.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Install(Options{Source: app, Dir: t.TempDir(), Arch: "arm64"}); err == nil || !strings.Contains(err.Error(), "no part for arm64, only for amd64") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Install(Options{Source: app, Dir: t.TempDir(), Arch: "amd64"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLeftover: what Finder left in the bundle is not installed with it.
+func TestLeftover(t *testing.T) {
+	one, _, _ := versions(t)
+	for _, f := range []string{".DS_Store", "Contents/.DS_Store"} {
+		if err := os.WriteFile(filepath.Join(one, f), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	if _, err := Install(Options{Source: one, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, filepath.Join(dir, Name)) + " " + names(t, filepath.Join(dir, Name, "Contents")); strings.Contains(got, ".DS_Store") {
+		t.Errorf("installed: %s", got)
 	}
 }
 
@@ -395,7 +559,9 @@ func TestLink(t *testing.T) {
 	check(app, "/usr/bin:"+bin, bin+"/drawbridge", true) // again
 	moved := filepath.Join(root, "B", Name)
 	check(moved, bin, bin+"/drawbridge", true) // ours is replaced
-	check(moved, "/usr/bin", home+"/drawbridge", false)
+	check(moved, "/usr/bin:"+bin+"/", bin+"/drawbridge", true)
+	check(moved, "/usr/bin:"+bin+"//../bin/.", bin+"/drawbridge", true)
+	check(moved, "/usr/bin:", home+"/drawbridge", false)
 	if got := names(t, bin); got != "drawbridge" {
 		t.Errorf("left behind: %s", got)
 	}

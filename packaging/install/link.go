@@ -28,10 +28,15 @@ func LinkDirs(home string) []string {
 // may be written, else in fallback, which is made. It replaces a link of ours and
 // nothing else. onPath is false where the shell will not find it.
 func Link(app string, dirs []string, fallback, path string) (link string, onPath bool, err error) {
-	on := filepath.SplitList(path)
-	dir := fallback
+	var on []string
+	for _, d := range filepath.SplitList(path) {
+		if filepath.IsAbs(d) {
+			on = append(on, filepath.Clean(d))
+		}
+	}
+	dir := filepath.Clean(fallback)
 	for _, d := range dirs {
-		if slices.Contains(on, d) && unix.Access(d, unix.W_OK) == nil {
+		if d = filepath.Clean(d); slices.Contains(on, d) && unix.Access(d, unix.W_OK) == nil {
 			dir = d
 			break
 		}

@@ -2,7 +2,6 @@ package install
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -20,16 +19,13 @@ func Uninstall(dir, identifier string) (removed bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	there, err := lookAt(target)
+	there, err := lookAt(target, identifier)
 	if err != nil {
 		return false, err
 	}
 	if there.exists {
-		if there.report.Identifier != identifier {
-			return false, fmt.Errorf("%s is not Drawbridge: its identifier is %q, not %q; nothing was removed", target, there.report.Identifier, identifier)
-		}
 		// Away in one step first, so that no half of it is ever at the place.
-		stage, err := os.MkdirTemp(dir, staging)
+		stage, err := os.MkdirTemp(dir, staging+"*")
 		if err != nil {
 			return false, err
 		}

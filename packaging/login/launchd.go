@@ -29,10 +29,10 @@ func (l launchd) file() string {
 func (l launchd) logs() string { return filepath.Join(l.Home, "Library", "Logs", "Drawbridge") }
 
 // launchdTemplate starts the program inside the app itself, so that permissions are
-// the app's. It is started again after a crash and not after it was quit; a wrong
-// configuration is looked at again every half minute. It does not say that it is
-// for a graphical session, which every agent is: macOS 26 was seen to refuse one
-// that does.
+// the app's. It is started again after a crash and not after it was quit, which for
+// launchd is one thing with ending well: so the agent ends, too, where it finds what
+// a person must mend. It does not say that it is for a graphical session, which every
+// agent is: macOS 26 was seen to refuse one that does.
 const launchdTemplate = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -124,7 +124,7 @@ func (l launchd) enable(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-time.After(bootWait):
 		}
 	}
@@ -139,14 +139,30 @@ func (l launchd) disable(ctx context.Context) error {
 	return must(ctx, "launchctl", "bootout", l.domain()+"/"+Label)
 }
 
+// gone: what is not loaded, launchd has no list of.
+func (launchd) gone(context.Context) error { return nil }
+
+func (launchd) links() []string { return nil }
+
 func (l launchd) enabled(ctx context.Context) (bool, error) {
+	_, known, err := l.state(ctx)
+	return known, err
+}
+
+func (l launchd) running(ctx context.Context) (bool, error) {
+	text, known, err := l.state(ctx)
+	return known && strings.Contains(text, "state = running"), err
+}
+
+// state is what launchd says of the service, if it knows it.
+func (l launchd) state(ctx context.Context) (text string, known bool, err error) {
 	out, code, err := run(ctx, "launchctl", "print", l.domain()+"/"+Label)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 	// 113: launchd does not know the service.
 	if code != 0 && code != 113 {
-		return false, fmt.Errorf("launchctl print: exit code %d: %s", code, strings.TrimSpace(out))
+		return "", false, fmt.Errorf("launchctl print: exit code %d: %s", code, strings.TrimSpace(out))
 	}
-	return code == 0, nil
+	return out, code == 0, nil
 }

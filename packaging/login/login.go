@@ -1,9 +1,9 @@
 // Package login starts a program when a person logs in: by a LaunchAgent on macOS,
 // by a systemd user unit that follows the graphical session on Linux.
 //
-// github.com/kardianos/service puts the file in place, takes it away and says
-// whether the program runs, from templates of ours. Where it falls short we add to
-// it: it refuses to install what is there already, has no notion of a stale file,
+// github.com/kardianos/service finds the system and puts the file in place, from
+// templates of ours. Where it falls short we add to it: it refuses to install what
+// is there already, has no notion of a stale file, waits for the tools without end,
 // loads by launchctl's old verbs, takes a machine without systemd for one of System
 // V and writes to /etc there, and keeps what the tools say to itself.
 package login
@@ -18,6 +18,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/kardianos/service"
 
@@ -35,6 +37,9 @@ type Status struct {
 	// Stale: a file is there, and not the one that would be written now, such as
 	// one that starts a program that was moved.
 	Stale bool `json:"stale"`
+	// Masked: the file is an empty one, or a link to nothing, by which systemd is
+	// told to start nothing. It is stale, too.
+	Masked bool `json:"masked,omitempty"`
 	// Enabled: the system knows it and will start it.
 	Enabled bool `json:"enabled"`
 	// Running: what the system started still runs. An agent that was started in
@@ -50,6 +55,15 @@ type Options struct {
 	// Inside: who asks is what the login item started. Only the file is changed:
 	// launchd ends what it runs when it is told to forget it, or to load it anew.
 	Inside bool
+}
+
+// answersWithin is how long the system's tools may take over one thing that is asked
+// of this package.
+const answersWithin = 10 * time.Second
+
+// limited bounds what is asked of the system's tools.
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, answersWithin, fmt.Errorf("there is no answer within %s", answersWithin))
 }
 
 // A manager is launchd or systemd.
@@ -68,7 +82,67 @@ type manager interface {
 	enable(context.Context) error
 	// disable makes the system forget it. It is no error that it knows nothing.
 	disable(context.Context) error
+	// gone tells the system that the file is gone.
+	gone(context.Context) error
 	enabled(context.Context) (bool, error)
+	running(context.Context) (bool, error)
+	// links are those beside the file by which the system starts it, also where the
+	// file is no more.
+	links() []string
+}
+
+// maxFile bounds what is read of a file that may be anybody's.
+const maxFile = 64 << 10
+
+// standing is the item's file as it is found.
+type standing struct {
+	content []byte
+	there   bool
+	masked  bool
+}
+
+func (s standing) stale(m manager) bool { return s.there && !bytes.Equal(s.content, m.content()) }
+
+func look(m manager) (s standing, err error) {
+	_, err = os.Lstat(m.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	s.there = true
+	if to, err := os.Readlink(m.file()); err == nil && to == os.DevNull {
+		s.masked = m.system() == systemdSystem
+		return s, nil
+	}
+	s.content, err = private.ReadPlain(m.file(), 0, maxFile)
+	if errors.Is(err, fs.ErrNotExist) { // a link to what was there
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("the login item: %w; move it away", err)
+	}
+	s.masked = m.system() == systemdSystem && len(s.content) == 0
+	return s, nil
+}
+
+// takeAway removes the file and the links to it, and says whether there were any.
+func takeAway(m manager) (removed bool, err error) {
+	for _, path := range append([]string{m.file()}, m.links()...) {
+		err := os.Remove(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return removed, err
+		}
+		removed = true
+		if path != m.file() {
+			_ = os.Remove(filepath.Dir(path)) // where it was the last
+		}
+	}
+	return removed, nil
 }
 
 func (o Options) manager() (manager, error) {
@@ -121,33 +195,29 @@ func Install(ctx context.Context, o Options) (file string, changed bool, err err
 	if err != nil {
 		return "", false, err
 	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
 	if err := usable(ctx, m); err != nil {
 		return "", false, err
 	}
-	s, err := item(m)
-	if err != nil {
-		return "", false, err
-	}
 	file = m.file()
-	old, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	found, err := look(m)
+	if err != nil {
 		return file, false, err
 	}
-	there := err == nil
-	stale := there && !bytes.Equal(old, m.content())
-	if there && !stale {
+	if found.there && !found.stale(m) {
 		on, err := m.enabled(ctx)
 		if err != nil || on {
 			return file, false, err
 		}
 	}
 	switch {
-	case !there:
-		err = create(s, m)
+	case !found.there:
+		err = create(ctx, m)
 		if o.Inside {
 			return file, err == nil, err
 		}
-	case stale:
+	case found.stale(m):
 		// The library would want the old one removed first, and a person would
 		// have none if that were all that happened.
 		err = private.WriteFile(file, m.content())
@@ -155,20 +225,37 @@ func Install(ctx context.Context, o Options) (file string, changed bool, err err
 	if err == nil {
 		err = m.enable(ctx)
 	}
-	if err != nil && !there {
-		_ = s.Uninstall() // as far as it gets: what counts is the file
-		if gone := os.Remove(file); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
+	if err != nil && !found.there {
+		_, kept := takeAway(m)
+		err = errors.Join(err, kept)
 	}
 	return file, err == nil, err
 }
 
+// bounded runs what the library does, which waits for the system's tools without
+// end. Where we do not, it ends with the tool that hangs.
+func bounded(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // create has the library write a new file, and holds it to the content that we
 // compare with later.
-func create(s service.Service, m manager) error {
-	err := s.Install()
-	got, unread := os.ReadFile(m.file())
+func create(ctx context.Context, m manager) error {
+	s, err := item(m)
+	if err != nil {
+		return err
+	}
+	if err = bounded(ctx, s.Install); ctx.Err() != nil {
+		return fmt.Errorf("writing %s: %w", m.file(), err)
+	}
+	got, unread := private.ReadPlain(m.file(), 0, maxFile)
 	if bytes.Equal(got, m.content()) {
 		// What else went wrong goes wrong again when the item is enabled, which
 		// tells more about it.
@@ -177,6 +264,7 @@ func create(s service.Service, m manager) error {
 	switch {
 	case err != nil:
 	case errors.Is(unread, fs.ErrNotExist):
+		_ = bounded(ctx, s.Uninstall) // wherever it is
 		err = fmt.Errorf("it was put elsewhere, so HOME is not the home directory of this person: %w", unread)
 	case unread != nil:
 		err = unread
@@ -187,47 +275,42 @@ func create(s service.Service, m manager) error {
 }
 
 // Remove has the program not started any more. It may be called again. removed
-// says whether there was anything.
+// says whether there was anything. The files go also where the system does not
+// answer: without them nothing starts. That it was not told is an error then.
 func Remove(ctx context.Context, o Options) (removed bool, err error) {
 	m, err := o.manager()
 	if err != nil {
 		return false, err
 	}
-	_, err = os.Lstat(m.file())
-	there := err == nil
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	if o.Inside && there {
-		return true, os.Remove(m.file())
-	}
-	if err := usable(ctx, m); err != nil {
-		if !there {
-			return false, nil // there is nothing, and nothing that could know of it
-		}
-		// The file is what matters: without it nothing starts.
-		return true, os.Remove(m.file())
-	}
-	on, err := m.enabled(ctx)
-	if err != nil {
-		return false, err
-	}
-	if on {
-		if err := m.disable(ctx); err != nil {
-			return false, err
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	if o.Inside {
+		if removed, err = takeAway(m); removed || err != nil {
+			return removed, err
 		}
 	}
-	if !there {
-		return on, nil
+	known := false
+	untold := usable(ctx, m)
+	reached := untold == nil
+	if reached {
+		if known, untold = m.enabled(ctx); known {
+			untold = m.disable(ctx)
+		}
 	}
-	s, err := item(m)
-	if err != nil {
-		return false, err
+	gone, err := takeAway(m)
+	removed = gone || known && untold == nil
+	switch {
+	case err != nil:
+		return removed, errors.Join(err, untold)
+	case !reached && (!gone || ctx.Err() == nil):
+		return removed, nil // there is nobody who could know of it
+	case reached && untold == nil && removed:
+		untold = m.gone(ctx)
 	}
-	if err := s.Uninstall(); err != nil {
-		return false, fmt.Errorf("removing %s: %w", m.file(), err)
+	if untold != nil && gone {
+		untold = fmt.Errorf("its files are removed, but %s was not told, and may know it until you log out: %w", m.name(), untold)
 	}
-	return true, nil
+	return removed, untold
 }
 
 // Read says how things stand.
@@ -236,28 +319,25 @@ func Read(ctx context.Context, o Options) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
 	s := Status{System: m.name(), File: m.file()}
-	content, err := os.ReadFile(m.file())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	found, err := look(m)
+	if err != nil {
 		return s, err
 	}
-	s.Installed = err == nil
-	s.Stale = s.Installed && !bytes.Equal(content, m.content())
+	s.Installed, s.Stale, s.Masked = found.there, found.stale(m), found.masked
 	if err := usable(ctx, m); err != nil {
 		return s, err
 	}
 	if s.Enabled, err = m.enabled(ctx); err != nil {
 		return s, err
 	}
-	it, err := item(m)
-	if err != nil {
-		return s, err
+	if !s.Installed && len(m.links()) > 0 {
+		s.Enabled = true // as soon as there is a file again
 	}
-	// Its errors are ways not to run: not installed, or ended by a failure. That
-	// the system can be asked was just seen.
-	state, _ := it.Status()
-	s.Running = state == service.StatusRunning
-	return s, nil
+	s.Running, err = m.running(ctx)
+	return s, err
 }
 
 // fill puts values in the place of a template's actions, as the library does:
@@ -271,22 +351,29 @@ func run(ctx context.Context, tool string, args ...string) (out string, code int
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// With whatever it started, which could hold its output open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
 	err = cmd.Run()
+	if ctx.Err() != nil {
+		return "", 0, fmt.Errorf("%s %s: %w", tool, strings.Join(args, " "), context.Cause(ctx))
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return stderr.String(), exit.ExitCode(), nil
 	}
-	return stdout.String(), 0, err
+	if err != nil {
+		return "", 0, fmt.Errorf("%s %s: %w", tool, strings.Join(args, " "), err)
+	}
+	return stdout.String(), 0, nil
 }
 
 // must is run where another exit code than 0 is an error.
 func must(ctx context.Context, tool string, args ...string) error {
 	out, code, err := run(ctx, tool, args...)
 	if err == nil && code != 0 {
-		err = fmt.Errorf("exit code %d: %s", code, strings.TrimSpace(out))
+		err = fmt.Errorf("%s %s: exit code %d: %s", tool, strings.Join(args, " "), code, strings.TrimSpace(out))
 	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", tool, strings.Join(args, " "), err)
-	}
-	return nil
+	return err
 }

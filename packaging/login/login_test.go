@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kardianos/service"
 	"howett.net/plist"
@@ -309,7 +311,6 @@ func TestLife(t *testing.T) {
 		// The library has options last.
 		libraryReload = "systemctl daemon-reload --user\n"
 		libraryOn     = "systemctl enable --user drawbridge.service\n"
-		libraryOff    = "systemctl disable --user drawbridge.service\n"
 	)
 	for _, c := range []struct {
 		chosen, system, file            string
@@ -322,7 +323,7 @@ func TestLife(t *testing.T) {
 			print + enable + "launchctl bootstrap gui/501 FILE\n",
 			print,
 			print + bootout + enable + "launchctl bootstrap gui/501 FILE\n",
-			print + print + bootout + "launchctl unload FILE\n",
+			print + print + bootout,
 			print,
 		},
 		{
@@ -330,7 +331,7 @@ func TestLife(t *testing.T) {
 			there + libraryOn + libraryReload + reload + on,
 			there + is,
 			there + reload + on,
-			there + is + off + libraryOff + libraryReload,
+			there + is + off + reload,
 			there + is,
 		},
 	} {
@@ -583,6 +584,191 @@ func TestNoSystem(t *testing.T) {
 	}
 }
 
+// TestHangs has the system's tool not answer: each thing ends, says what hangs, and
+// leaves nothing half-done.
+func TestHangs(t *testing.T) {
+	verbs := map[string][]string{launchdSystem: {"", "print", "bootstrap", "enable", "bootout"}, systemdSystem: {"", "show-environment", "daemon-reload", "enable", "reenable", "is-enabled", "disable", "is-active"}}
+	for _, verb := range verbs[chosen()] {
+		o, state := here(t)
+		hangs, hung := filepath.Join(state, "hangs"), filepath.Join(state, "hung")
+		slow := errors.New("there is no answer")
+		// hanging does something until the tool hangs, as long as time allows.
+		hanging := func(what string, do func(context.Context) error) error {
+			t.Helper()
+			_ = os.Remove(hung)
+			if err := os.WriteFile(hangs, []byte(verb), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			go func() {
+				for ctx.Err() == nil {
+					if _, err := os.Stat(hung); err == nil {
+						cancel(slow)
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			err := do(ctx)
+			if err != nil && !errors.Is(err, slow) {
+				t.Errorf("%q hangs: %s: %v", verb, what, err)
+			}
+			if _, none := os.Stat(hung); none == nil && err == nil && what != "remove" {
+				t.Errorf("%q hangs: %s says nothing", verb, what)
+			}
+			if err := os.Remove(hangs); err != nil {
+				t.Error(err)
+			}
+			return err
+		}
+		_ = hanging("status", func(ctx context.Context) error { _, err := Read(ctx, o); return err })
+		err := hanging("install", func(ctx context.Context) error {
+			_, changed, err := Install(ctx, o)
+			if changed != (err == nil) {
+				t.Errorf("%q hangs: %v, %v", verb, changed, err)
+			}
+			return err
+		})
+		if files := left(t, o.Home); err != nil && len(files) != 0 {
+			t.Errorf("%q hangs: install left %v", verb, files)
+		}
+		if _, _, err := Install(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		err = hanging("remove", func(ctx context.Context) error {
+			removed, err := Remove(ctx, o)
+			if !removed {
+				t.Errorf("%q hangs: nothing was removed: %v", verb, err)
+			}
+			return err
+		})
+		if files := left(t, o.Home); len(files) != 0 {
+			t.Errorf("%q hangs: remove left %v", verb, files)
+		}
+		if verb == "" && (err == nil || !strings.Contains(err.Error(), "was not told")) {
+			t.Errorf("nothing answers, and remove says %v", err)
+		}
+	}
+	ctx, cancel := limited(t.Context())
+	defer cancel()
+	if at, ok := ctx.Deadline(); !ok || time.Until(at) > answersWithin {
+		t.Errorf("until %v, %v", at, ok)
+	}
+}
+
+// TestLeftLink: the link that enables a unit is seen and removed also where the
+// unit is gone, whether or not systemctl helps.
+func TestLeftLink(t *testing.T) {
+	if chosen() != systemdSystem {
+		t.Skip("launchd has no links")
+	}
+	for _, how := range []string{"", "no-bus", "no systemctl"} {
+		o, state := here(t)
+		ctx := context.Background()
+		if _, _, err := Install(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		for _, unitGone := range []bool{true, false} {
+			if unitGone {
+				if err := os.Remove(systemd{o}.file()); err != nil {
+					t.Fatal(err)
+				}
+				if s, err := Read(ctx, o); err != nil || s.Installed || !s.Enabled {
+					t.Errorf("%+v, %v", s, err)
+				}
+			} else if _, _, err := Install(ctx, o); err != nil {
+				t.Fatal(err)
+			}
+			path := os.Getenv("PATH")
+			switch how {
+			case "no-bus":
+				if err := os.WriteFile(filepath.Join(state, how), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			case "no systemctl":
+				t.Setenv("PATH", "")
+			}
+			if removed, err := Remove(ctx, o); !removed || err != nil {
+				t.Errorf("%s: %v, %v", how, removed, err)
+			}
+			t.Setenv("PATH", path)
+			_ = os.Remove(filepath.Join(state, "no-bus"))
+			if files := left(t, o.Home); len(files) != 0 {
+				t.Errorf("%s: left %v", how, files)
+			}
+			if s, err := Read(ctx, o); err != nil || s.Enabled {
+				t.Errorf("%s: %+v, %v", how, s, err)
+			}
+		}
+	}
+}
+
+// TestMasked: a unit that a person masked, or that a full disk left empty, is told
+// apart, and installing again puts it right.
+func TestMasked(t *testing.T) {
+	if chosen() != systemdSystem {
+		t.Skip("launchd masks nothing")
+	}
+	for _, make := range []func(file string) error{
+		func(file string) error { return os.WriteFile(file, nil, 0o600) },
+		func(file string) error { return os.Symlink(os.DevNull, file) },
+	} {
+		o, _ := here(t)
+		ctx := context.Background()
+		file := systemd{o}.file()
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := make(file); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Read(ctx, o); err != nil || !s.Masked || !s.Stale || s.Enabled {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if _, changed, err := Install(ctx, o); !changed || err != nil {
+			t.Errorf("%v, %v", changed, err)
+		}
+		if s, err := Read(ctx, o); err != nil || s.Masked || s.Stale || !s.Enabled {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+}
+
+// TestNoFile has something else stand where the file goes. Nothing waits for it.
+func TestNoFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(file string) error
+		want string // of status and install; empty: it is replaced
+	}{
+		"a pipe":            {func(file string) error { return syscall.Mkfifo(file, 0o600) }, "no regular file; move it away"},
+		"a directory":       {func(file string) error { return os.Mkdir(file, 0o700) }, "no regular file; move it away"},
+		"a link to nothing": {func(file string) error { return os.Symlink("nowhere", file) }, ""},
+	} {
+		o, _ := here(t)
+		ctx := context.Background()
+		m, err := o.manager()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(m.file()), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.make(m.file()); err != nil {
+			t.Fatal(err)
+		}
+		_, read := Read(ctx, o)
+		_, _, installed := Install(ctx, o)
+		for _, err := range []error{read, installed} {
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: %v, want %q", name, err, c.want)
+			}
+		}
+		if removed, err := Remove(ctx, o); !removed || err != nil {
+			t.Errorf("%s: remove: %v, %v", name, removed, err)
+		}
+	}
+}
+
 // TestFakes holds the fakes to what the real tools do, on which the rest stands.
 func TestFakes(t *testing.T) {
 	o, state := here(t)
@@ -599,6 +785,9 @@ func TestFakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink(os.DevNull, filepath.Join(o.Home, ".config/systemd/user/empty.service")); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		line string
 		code int
@@ -606,17 +795,11 @@ func TestFakes(t *testing.T) {
 	}{
 		{"launchctl print gui/501/x", 113, "Could not find service"},
 		{"launchctl bootout gui/501/x", 3, "No such process"},
-		{"launchctl list x", 113, "Could not find service"},
-		{"launchctl unload x.plist", 0, ""},
 		{"launchctl bootstrap gui/501 AGENT.none", 5, "Input/output error"},
 		{"launchctl bootstrap gui/501 AGENT", 0, ""},
 		{"launchctl bootstrap gui/501 AGENT", 5, "Input/output error"},
 		{"launchctl print gui/501/x", 0, "state = running"},
-		{"launchctl list x", 0, "\"PID\" = 4711;"},
 		{"launchctl bootout gui/501/x", 0, ""},
-		{"launchctl print gui/501/x", 113, ""},
-		{"launchctl bootstrap gui/501 AGENT", 0, ""},
-		{"launchctl unload x.plist", 0, ""},
 		{"launchctl print gui/501/x", 113, ""},
 		{"launchctl fly", 64, "Unrecognized"},
 		{"systemctl is-enabled x.service", 1, "authentication"},
@@ -628,13 +811,14 @@ func TestFakes(t *testing.T) {
 		{"systemctl disable --user x.service", 0, ""},
 		{"systemctl is-active x.service --user", 3, ""},
 		{"systemctl is-active y.service --user", 0, "active"},
-		{"systemctl list-unit-files -t service x.service --user", 0, "x.service"},
-		{"systemctl list-unit-files -t service none.service --user", 1, ""},
 		{"systemctl --user reenable none.service", 1, "does not exist"},
 		{"systemctl --user reenable x.service", 0, ""},
 		{"systemctl --user is-enabled x.service", 0, "enabled"},
 		{"systemctl --user disable x.service", 0, ""},
 		{"systemctl --user is-enabled x.service", 1, ""},
+		{"systemctl --user disable none.service", 1, "does not exist"},
+		{"systemctl --user is-enabled empty.service", 1, ""},
+		{"systemctl --user enable empty.service", 1, "is masked"},
 		{"systemctl --user fly", 1, "Unknown"},
 	} {
 		args := strings.Fields(c.line)

@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -32,8 +33,8 @@ func (s systemd) file() string {
 
 // systemdTemplate follows the graphical session: it starts with it and ends with
 // it, where the library's own would wait for a target that the service manager of
-// a person does not have. It starts again after a crash, and not where the
-// configuration is wrong.
+// a person does not have. It starts again after a crash, and not where a person must
+// mend something first, with which the agent ends with 2.
 const systemdTemplate = `[Unit]
 Description={{Description}}
 PartOf=graphical-session.target
@@ -87,6 +88,32 @@ func (systemd) enable(ctx context.Context) error {
 
 func (systemd) disable(ctx context.Context) error {
 	return must(ctx, "systemctl", "--user", "disable", unit)
+}
+
+func (systemd) gone(ctx context.Context) error {
+	return must(ctx, "systemctl", "--user", "daemon-reload")
+}
+
+// links are those in the directories of what wants or requires the unit.
+func (s systemd) links() []string {
+	units := filepath.Dir(s.file())
+	dirs, _ := os.ReadDir(units) // without it there are none
+	var out []string
+	for _, d := range dirs {
+		if ext := filepath.Ext(d.Name()); !d.IsDir() || ext != ".wants" && ext != ".requires" {
+			continue
+		}
+		link := filepath.Join(units, d.Name(), unit)
+		if info, err := os.Lstat(link); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			out = append(out, link)
+		}
+	}
+	return out
+}
+
+func (systemd) running(ctx context.Context) (bool, error) {
+	_, code, err := run(ctx, "systemctl", "--user", "is-active", unit)
+	return err == nil && code == 0, err
 }
 
 func (systemd) enabled(ctx context.Context) (bool, error) {

@@ -13,7 +13,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
+	"drawbridge/bridge/private"
 	"drawbridge/packaging/bundle"
 	"drawbridge/packaging/icon"
 	"drawbridge/packaging/install"
@@ -26,39 +28,34 @@ type appOptions struct {
 	tray    string
 }
 
+// maxText bounds the texts that are read.
+const maxText = 1 << 20
+
 // arches are the processors of the universal executable, in the order of its
 // slices.
 var arches = []string{"amd64", "arm64"}
 
-// build makes the app, not signed, in a new directory beside its place. remove
-// takes that directory away.
-func build(ctx context.Context, o appOptions) (app string, remove func(), err error) {
-	cgo := "0"
+// check refuses what cannot be built here.
+func (o appOptions) check() error {
 	switch {
 	case o.tray == "systray" && runtime.GOOS != "darwin":
-		return "", nil, errors.New("-tray systray is built with cgo, which takes a Mac with its command line tools; leave it out for the menu of our own")
-	case o.tray == "systray":
+		return errors.New("-tray systray is built with cgo, which takes a Mac with its command line tools; leave it out for the menu of our own")
+	case o.tray != "systray" && o.tray != "own":
+		return fmt.Errorf("-tray %q: use own or systray", o.tray)
+	}
+	return checkOut(o.out)
+}
+
+// build makes the app, not signed, in a directory, and returns its path.
+func build(ctx context.Context, dir string, o appOptions) (string, error) {
+	cgo := "0"
+	if o.tray == "systray" {
 		cgo = "1"
-	case o.tray != "own":
-		return "", nil, fmt.Errorf("-tray %q: use own or systray", o.tray)
 	}
-	parent := filepath.Dir(o.out)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", nil, err
-	}
-	dir, err := os.MkdirTemp(parent, ".app-*")
-	if err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	defer func() {
-		if err != nil {
-			remove()
-		}
-	}()
+	var err error
 	parts := bundle.Parts{Version: o.version}
-	if parts.InfoPlist, err = os.ReadFile("Info.plist"); err != nil {
-		return "", nil, fmt.Errorf("pack runs in the repository's own directory: %w", err)
+	if parts.InfoPlist, err = private.ReadPlain("Info.plist", 0, maxText); err != nil {
+		return "", fmt.Errorf("pack runs in the repository's own directory: %w", err)
 	}
 	// Side by side, since linking uses one processor.
 	slices := make([][]byte, len(arches))
@@ -75,27 +72,27 @@ func build(ctx context.Context, o appOptions) (app string, remove func(), err er
 	}
 	built.Wait()
 	if err = errors.Join(errs...); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	modules := map[string]bundle.Module{}
 	for _, m := range linked {
 		maps.Copy(modules, m)
 	}
 	if parts.Program, err = macho.Join(slices...); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	var list []bundle.Module
 	for _, m := range modules {
 		list = append(list, m)
 	}
 	if parts.Licences, err = bundle.Licences(list); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	if parts.Icon, err = icon.ICNS(); err != nil {
-		return "", nil, err
+		return "", err
 	}
-	app = filepath.Join(dir, install.Name)
-	return app, remove, bundle.Write(app, parts)
+	app := filepath.Join(dir, install.Name)
+	return app, bundle.Write(app, parts)
 }
 
 // tags are the build tags of a menu.
@@ -150,6 +147,9 @@ func linkedModules(ctx context.Context, env []string, o appOptions) (map[string]
 	return to, nil
 }
 
+// toolEnds is how long the go command may take to end once it was told to.
+const toolEnds = 5 * time.Second
+
 // goTool runs the go command of the environment and returns what it prints.
 func goTool(ctx context.Context, env []string, args ...string) ([]byte, error) {
 	tool := os.Getenv("GO")
@@ -158,19 +158,17 @@ func goTool(ctx context.Context, env []string, args ...string) ([]byte, error) {
 	}
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Env = append(os.Environ(), env...)
+	// It takes what it made with it.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = toolEnds
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s %s: %w", tool, args[0], context.Cause(ctx))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w\n%s", tool, args[0], err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return out, nil
-}
-
-// replace puts a finished app at its place.
-func replace(staged, out string) error {
-	if err := os.RemoveAll(out); err != nil {
-		return err
-	}
-	return os.Rename(staged, out)
 }

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"os/signal"
@@ -19,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"drawbridge/packaging/bundle"
+	"drawbridge/bridge/private"
 	"drawbridge/packaging/install"
 	"drawbridge/packaging/sign"
 	"drawbridge/packaging/verify"
@@ -28,11 +27,32 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Getenv); err != nil {
+	if err := finish(ctx, func() error { return run(ctx, os.Args[1:], os.Stdout, os.Getenv) }); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(os.Stderr, "pack:", err)
 		}
 		os.Exit(1)
+	}
+}
+
+// cleansUp is how long a command that was told to end may take over that.
+const cleansUp = 2 * toolEnds
+
+// finish runs a command. Told to end, it waits for what the command does then, and
+// for nothing that hangs, such as a reader of its output that does not read.
+func finish(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(cleansUp):
+		return fmt.Errorf("%w; what it was at hangs and is left", context.Cause(ctx))
 	}
 }
 
@@ -47,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer, getenv func(string) 
 }
 
 // appCommand builds, signs and checks the app.
-func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(string) string) error {
+func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(string) string) (err error) {
 	f := flag.NewFlagSet("pack app", flag.ContinueOnError)
 	var o appOptions
 	f.StringVar(&o.version, "version", "dev", "the `version`, as git describe prints it")
@@ -66,8 +86,12 @@ func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(s
 	if !slices.Contains([]string{"auto", "adhoc", "none"}, *how) {
 		return fmt.Errorf("-sign %q: use auto, adhoc or none", *how)
 	}
-	var err error
-	if *place == "" {
+	o.out = filepath.Clean(o.out)
+	if err := o.check(); err != nil {
+		return err
+	}
+	named := *place != ""
+	if !named {
 		if *place, err = identityPlace(); err != nil {
 			return err
 		}
@@ -78,27 +102,34 @@ func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(s
 	// First, since a build takes a while.
 	var id *sign.Identity
 	if *how == "auto" {
-		if id, err = findIdentity(*place, getenv, time.Now()); err != nil {
+		if id, err = findIdentity(source{place: *place, named: named, pin: *pin, getenv: getenv, now: time.Now()}); err != nil {
 			return err
 		}
 	}
-	staged, remove, err := build(ctx, o)
+	st, err := newStage(o.out)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	if *how == "none" {
-		fmt.Fprintf(out, "%s, not signed\n", o.out)
-		return replace(staged, o.out)
+	defer func() { err = errors.Join(err, st.remove()) }()
+	app, err := build(ctx, st.dir, o)
+	if err != nil {
+		return err
 	}
-	entitlements, err := os.ReadFile(filepath.Join("packaging", "entitlements.plist"))
+	if *how == "none" {
+		if err := st.replace(app, o.out); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%s, not signed\n", o.out)
+		return err
+	}
+	entitlements, err := private.ReadPlain(filepath.Join("packaging", "entitlements.plist"), 0, maxText)
 	if err != nil {
 		return fmt.Errorf("pack runs in the repository's own directory: %w", err)
 	}
-	if err := sign.Bundle(staged, sign.Options{Identity: id, Entitlements: entitlements, Now: time.Now()}); err != nil {
+	if err := sign.Bundle(app, sign.Options{Identity: id, Entitlements: entitlements, Now: time.Now()}); err != nil {
 		return err
 	}
-	r, err := verify.Bundle(staged)
+	r, err := verify.Bundle(app)
 	if err != nil {
 		return fmt.Errorf("the app that was just signed does not pass: %w", err)
 	}
@@ -107,13 +138,13 @@ func appCommand(ctx context.Context, args []string, out io.Writer, getenv func(s
 			return err
 		}
 	}
-	if err := replace(staged, o.out); err != nil {
+	if err := st.replace(app, o.out); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, o.out)
 	writeReport(out, r)
 	if r.Version == noVersion {
-		fmt.Fprintf(out, "  note         %q is no version like v1.2.3, so the app says %s: tag the commit\n", o.version, noVersion)
+		fmt.Fprintf(out, "  note         %q is no version like v1.2.3, so the app says %s: tag the commit, or say VERSION=v1.2.3\n", o.version, noVersion)
 	}
 	if id == nil {
 		fmt.Fprint(out, adHocWarning)
@@ -126,8 +157,8 @@ const noVersion = "0.0.0"
 
 const adHocWarning = `
 WARNING: signed ad hoc. macOS will take every build for another app, so that
-Accessibility and Screen Recording must be given again after each one. Make an
-identity once, with: make identity
+permissions must be given again after each one. Make an identity once, with:
+make identity
 `
 
 func writeReport(w io.Writer, r verify.Report) {
@@ -135,6 +166,9 @@ func writeReport(w io.Writer, r verify.Report) {
 	for _, s := range r.Slices {
 		fmt.Fprintf(w, "  slice        %s, macOS %s or later, %d pages, cdhash %s\n", s.Arch, s.MinimumSystem, s.Pages, s.CDHash)
 		fmt.Fprintf(w, "  links        %s\n", strings.Join(s.Libraries, ", "))
+	}
+	if len(r.Slices) == 1 {
+		fmt.Fprintf(w, "  note         it is thin: it starts on Macs with %s alone\n", r.Slices[0].Arch)
 	}
 	fmt.Fprintf(w, "  resources    %d sealed\n", r.Resources)
 	for e, v := range r.Entitlements {
@@ -154,6 +188,9 @@ func distCommand(_ context.Context, args []string, out io.Writer, _ func(string)
 	if err := f.Parse(args); err != nil {
 		return err
 	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("pack dist takes no argument, not %q", f.Arg(0))
+	}
 	if err := checkAddresses(*address, *homepage); err != nil {
 		return err
 	}
@@ -161,34 +198,14 @@ func distCommand(_ context.Context, args []string, out io.Writer, _ func(string)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(*dir, 0o755); err != nil {
-		return err
-	}
-	name := fmt.Sprintf("Drawbridge-%s.zip", r.Version)
-	path := filepath.Join(*dir, name)
-	if err := writeZip(path, *app); err != nil {
-		return err
-	}
-	digest, err := bundle.Digest(path)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".sha256", fmt.Appendf(nil, "%s  %s\n", digest, name), 0o644); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%s\n  sha256 %s\n", path, digest)
-	cask := filepath.Join(*dir, "drawbridge.rb")
-	if *address == "" {
-		// One from before is for another zip.
-		if err := os.Remove(cask); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	for _, arch := range arches {
+		if !r.StartsOn(arch) {
+			return fmt.Errorf("%s does not start on every Mac, since it has no part for %s: make app makes one that does", *app, arch)
 		}
-		fmt.Fprintln(out, "  no Homebrew cask, which needs to know where the zip will be: URL=ADDRESS HOMEPAGE=ADDRESS")
-	} else {
-		if err := os.WriteFile(cask, []byte(bundle.Cask(r.Version, *address, *homepage, digest)), 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintln(out, cask)
+	}
+	d := handedOut{dir: *dir, app: *app, version: r.Version, url: *address, homepage: *homepage}
+	if err := d.make(out); err != nil {
+		return err
 	}
 	if r.AdHoc {
 		fmt.Fprint(out, adHocWarning)
@@ -215,18 +232,6 @@ func checkAddresses(zip, homepage string) error {
 	return nil
 }
 
-func writeZip(path, app string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(bundle.Zip(f, app), f.Close())
-	if err != nil {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
-}
-
 // identityCommand makes an identity, once.
 func identityCommand(_ context.Context, args []string, out io.Writer, _ func(string) string) error {
 	f := flag.NewFlagSet("pack identity", flag.ContinueOnError)
@@ -234,6 +239,9 @@ func identityCommand(_ context.Context, args []string, out io.Writer, _ func(str
 	name := f.String("name", "Drawbridge local signing", "the name in the certificate")
 	if err := f.Parse(args); err != nil {
 		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("pack identity takes no argument, not %q: name the file with -out", f.Arg(0))
 	}
 	if *place == "" {
 		var err error
@@ -250,7 +258,8 @@ func identityCommand(_ context.Context, args []string, out io.Writer, _ func(str
 
 Keep a copy of that file somewhere safe, and show it to nobody. macOS ties the
 permissions that you give Drawbridge to it. If it is lost, the next build is
-another app to macOS, and Accessibility and Screen Recording must be given again.
+another app to macOS, and Accessibility, Screen Recording and Input Monitoring must
+be given again.
 Who has it can sign a program that macOS takes for your Drawbridge.
 `, *name, id.Cert.NotAfter.Format(time.DateOnly), *place)
 	return nil

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,39 +13,88 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"software.sslmate.com/src/go-pkcs12"
 
+	"drawbridge/packaging/macho"
 	"drawbridge/packaging/sample"
 	"drawbridge/packaging/sign"
 )
 
 func TestFindIdentity(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "private")
-	place := filepath.Join(dir, "identity.pem")
+	place, pin := filepath.Join(dir, "identity.pem"), filepath.Join(dir, "requirement")
 	env := map[string]string{}
+	named := false
 	find := func() (*sign.Identity, error) {
-		return findIdentity(place, func(name string) string { return env[name] }, sample.Now)
+		return findIdentity(source{place: place, named: named, pin: pin, getenv: func(name string) string { return env[name] }, now: sample.Now})
+	}
+	fails := func(what, want string) {
+		t.Helper()
+		if id, err := find(); id != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", what, id, err, want)
+		}
 	}
 	if id, err := find(); id != nil || err != nil {
 		t.Errorf("with nothing there: %v, %v; want ad hoc", id, err)
 	}
+	named = true
+	fails("a named one that is not there", "no such file")
+	named = false
 	own, err := sign.Create(place, "Sample", sample.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := find(); err != nil || !id.Cert.Equal(own.Cert) {
-		t.Errorf("with one of our own: %v", err)
+	for _, named = range []bool{true, false} {
+		if id, err := find(); err != nil || !id.Cert.Equal(own.Cert) {
+			t.Errorf("with one of our own: %v", err)
+		}
 	}
-	developer := sample.DeveloperID(t, "TEAM123456")
-	p12, err := pkcs12.Modern.Encode(developer.Key, developer.Cert, developer.Chain, "right")
-	if err != nil {
+
+	// It signed, and was lost.
+	if err := checkPin(pin, "one", false); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "id.p12")
-	for name, content := range map[string]string{file: string(p12), dir + "/right": "right\n", dir + "/wrong": "wrong\n"} {
+	if err := os.Rename(place, place+".lost"); err != nil {
+		t.Fatal(err)
+	}
+	fails("one that was lost", "a requirement is pinned in "+pin)
+	fails("one that was lost", "-sign adhoc")
+	if err := os.Symlink("identity.pem.none", place); err != nil {
+		t.Fatal(err)
+	}
+	fails("a link to nothing", "is a link")
+	if err := os.Remove(place); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(place, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails("a pipe", "is no regular file")
+	if err := os.Rename(place+".lost", place); err != nil {
+		t.Fatal(err)
+	}
+
+	developer := sample.DeveloperID(t, "TEAM123456")
+	p12 := func(chain []*x509.Certificate) string {
+		b, err := pkcs12.Modern.Encode(developer.Key, developer.Cert, chain, "right")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	file, bare, pipe := filepath.Join(dir, "id.p12"), filepath.Join(dir, "bare.p12"), filepath.Join(dir, "pipe")
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: developer.Chain[0].Raw}))
+	for name, content := range map[string]string{
+		file: p12(developer.Chain), bare: p12(nil), dir + "/right": "right\n", dir + "/wrong": "wrong\n",
+		dir + "/authority.pem": authority, dir + "/authority.cer": string(developer.Chain[0].Raw), dir + "/root.cer": string(developer.Chain[1].Raw),
+	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		env  map[string]string
@@ -56,20 +107,34 @@ func TestFindIdentity(t *testing.T) {
 		{map[string]string{envPKCS12: file}, "the password does not open"},
 		{map[string]string{envPKCS12: file, envPassword: "right", envPasswordFile: dir + "/right"}, "both set"},
 		{map[string]string{envPKCS12: file, envPasswordFile: dir + "/none"}, "no such file"},
+		{map[string]string{envPKCS12: file, envPasswordFile: pipe}, "no regular file"},
 		{map[string]string{envPKCS12: dir + "/none", envPassword: "right"}, "no such file"},
+		{map[string]string{envPKCS12: pipe, envPassword: "right"}, "no regular file"},
+		{map[string]string{envPKCS12: dir, envPassword: "right"}, "no regular file"},
 		{map[string]string{envPKCS12: place, envPassword: "right"}, "no PKCS#12"},
+		{map[string]string{envPKCS12: bare, envPassword: "right"}, "select the certificate and \"Developer ID Certification Authority\" together"},
+		{map[string]string{envPKCS12: bare, envPassword: "right", envChain: dir + "/authority.pem"}, ""},
+		{map[string]string{envPKCS12: bare, envPassword: "right", envChain: dir + "/authority.cer"}, ""},
+		{map[string]string{envPKCS12: bare, envPassword: "right", envChain: dir + "/root.cer"}, "without its issuer"},
+		{map[string]string{envPKCS12: bare, envPassword: "right", envChain: dir + "/right"}, "no file of certificates"},
+		{map[string]string{envPKCS12: bare, envPassword: "right", envChain: pipe}, "no regular file"},
+		{map[string]string{envPassword: "right"}, envPKCS12 + ", which it is for, is not"},
+		{map[string]string{envPasswordFile: dir + "/right"}, envPKCS12 + ", which it is for, is not"},
+		{map[string]string{envChain: dir + "/authority.pem"}, envPKCS12 + ", which it is for, is not"},
 	} {
 		env = c.env
 		id, err := find()
 		switch {
 		case c.want == "" && (err != nil || id.TeamID() != "TEAM123456"):
 			t.Errorf("%v: %v", c.env, err)
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+		case c.want != "" && (id != nil || err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%v: %v, want %q", c.env, err, c.want)
-		case err != nil && strings.Contains(err.Error(), "right"):
+		case err != nil && c.env[envPassword] != "" && strings.Contains(strings.ReplaceAll(err.Error(), dir+"/right", ""), c.env[envPassword]):
 			t.Errorf("the error tells the password: %v", err)
 		}
 	}
+	env, named = map[string]string{envPKCS12: file, envPassword: "right"}, true
+	fails("two that are named", "keep one")
 }
 
 func TestPin(t *testing.T) {
@@ -91,8 +156,14 @@ func TestPin(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if err := checkPin(t.TempDir(), "one", false); err == nil {
-		t.Error("a directory was taken for a pin")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []string{t.TempDir(), pipe} {
+		if err := checkPin(place, "one", true); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s was taken for a pin: %v", place, err)
+		}
 	}
 }
 
@@ -181,6 +252,71 @@ func TestDist(t *testing.T) {
 		if err := run(context.Background(), []string{"verify", filepath.Join(to, "Sample.app")}, &text, os.Getenv); err != nil {
 			t.Errorf("unpacked: %v", err)
 		}
+	}
+	// What is not from an earlier time stays.
+	zip := filepath.Join(out, "Drawbridge-1.2.3.zip")
+	for _, c := range []struct {
+		path    string
+		content string
+		args    []string
+		want    string // of the error; empty: it stays, and all goes well
+	}{
+		{zip, "precious", nil, "Drawbridge-1.2.3.zip is not of an earlier make dist"},
+		{zip + ".sha256", "precious", nil, "zip.sha256 is not of an earlier make dist"},
+		{filepath.Join(out, "drawbridge.rb"), string(cask) + "# mine\n", addresses, "drawbridge.rb is not of an earlier make dist"},
+		{filepath.Join(out, "drawbridge.rb"), string(cask) + "# mine\n", nil, ""},
+	} {
+		kept, had := os.ReadFile(c.path)
+		if err := os.WriteFile(c.path, []byte(c.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err := dist(c.args...)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+		}
+		if b, err := os.ReadFile(c.path); err != nil || string(b) != c.content {
+			t.Errorf("%s: it is %q now, %v", c.path, b, err)
+		}
+		if err := os.Remove(c.path); err != nil {
+			t.Fatal(err)
+		}
+		// Nor is it looked for behind a link.
+		if err := os.Symlink("elsewhere", c.path); err != nil {
+			t.Fatal(err)
+		}
+		if err := dist(c.args...); c.want != "" && err == nil {
+			t.Errorf("%s: a link was replaced", c.path)
+		}
+		if err := os.Remove(c.path); err != nil {
+			t.Fatal(err)
+		}
+		if had == nil {
+			if err := os.WriteFile(c.path, kept, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := names(t, out); got != "Drawbridge-1.2.3.zip Drawbridge-1.2.3.zip.sha256" {
+		t.Errorf("left: %s", got)
+	}
+	// An app for one kind of Mac alone is not for everybody.
+	slices, err := macho.Split(sample.Program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	thin := sample.Unsigned(t, t.TempDir(), "v1.2.3")
+	if err := os.WriteFile(filepath.Join(thin, "Contents/MacOS/program"), slices[1], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := sign.Bundle(thin, sign.Options{Now: sample.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := dist("-app", thin); err == nil || !strings.Contains(err.Error(), "no part for amd64") {
+		t.Errorf("a thin app: %v", err)
+	}
+	text.Reset()
+	if err := run(context.Background(), []string{"verify", thin}, &text, os.Getenv); err != nil || !strings.Contains(text.String(), "starts on Macs with arm64 alone") {
+		t.Errorf("a thin app: %v\n%s", err, text.String())
 	}
 	// What does not verify is not handed out.
 	sample.Replace(t, filepath.Join(app, "Contents/Info.plist"), "1.2.3", "1.2.4")

@@ -5,7 +5,6 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/asn1"
 	"encoding/base64"
@@ -102,14 +101,9 @@ func cms(directory []byte, id *Identity, now time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("signing with the key of %q: %w", id.Cert.Subject.CommonName, err)
 	}
 	sha := algorithm{oidSHA256, asn1.NullRawValue}
-	var signing algorithm
-	switch id.Key.Public().(type) {
-	case *rsa.PublicKey:
-		signing = algorithm{oidRSA, asn1.NullRawValue}
-	case *ecdsa.PublicKey:
+	signing := algorithm{oidRSA, asn1.NullRawValue} // or ECDSA: no other key came this far
+	if _, elliptic := id.Key.Public().(*ecdsa.PublicKey); elliptic {
 		signing = algorithm{OID: oidECDSASHA256}
-	default:
-		return nil, fmt.Errorf("the key of %q is a %T; use RSA or ECDSA", id.Cert.Subject.CommonName, id.Key.Public())
 	}
 	var certificates []byte
 	certificates = append(certificates, id.Cert.Raw...)

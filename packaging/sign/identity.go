@@ -2,6 +2,8 @@ package sign
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -14,6 +16,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"software.sslmate.com/src/go-pkcs12"
@@ -60,17 +63,63 @@ func (id *Identity) check(now time.Time) error {
 	if !ok || !public.Equal(id.Cert.PublicKey) {
 		return fmt.Errorf("the key does not belong to the certificate %q", name)
 	}
-	for _, usage := range id.Cert.ExtKeyUsage {
-		if usage == x509.ExtKeyUsageCodeSigning {
-			return nil
-		}
+	if !slices.Contains(id.Cert.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) {
+		return fmt.Errorf("the certificate %q is not for signing code", name)
 	}
-	return fmt.Errorf("the certificate %q is not for signing code", name)
+	if err := checkKey(public); err != nil {
+		return fmt.Errorf("the certificate %q: %w", name, err)
+	}
+	return id.checkChain()
+}
+
+// leastBits is what an RSA key must have: macOS takes shorter ones for broken.
+const leastBits = 2048
+
+// checkKey refuses the keys with which nothing is signed here, or that macOS does
+// not take.
+func checkKey(public any) error {
+	switch k := public.(type) {
+	case *rsa.PublicKey:
+		if n := k.N.BitLen(); n < leastBits {
+			return fmt.Errorf("its RSA key has %d bits, and less than %d are not safe: make a new identity", n, leastBits)
+		}
+		return nil
+	case *ecdsa.PublicKey:
+		return nil
+	case ed25519.PublicKey:
+		return errors.New("its key is an Ed25519 one, with which macOS knows no signed code: RSA and ECDSA sign")
+	}
+	return fmt.Errorf("its key is of a kind (%T) that does not sign code: RSA and ECDSA do", public)
+}
+
+// ChainError says that a Developer ID cannot be told from a certificate of anybody,
+// so that macOS would be given another requirement than that of its team.
+type ChainError struct{ Name, Lacks string }
+
+func (e *ChainError) Error() string {
+	return fmt.Sprintf("the certificate %q has the mark of a Developer ID and %s, without which permissions are not tied to its team", e.Name, e.Lacks)
+}
+
+// checkChain refuses a Developer ID without what makes it one.
+func (id *Identity) checkChain() error {
+	name := id.Cert.Subject.CommonName
+	switch {
+	case !hasExtension(id.Cert, oidDeveloperIDApplication):
+		return nil
+	case len(id.Chain) == 0:
+		return &ChainError{name, "comes without its issuer"}
+	case !hasExtension(id.Chain[0], oidDeveloperIDAuthority):
+		return &ChainError{name, fmt.Sprintf("comes with an issuer, %q, that has not the mark of Apple's Developer ID authority", id.Chain[0].Subject.CommonName)}
+	case id.TeamID() == "":
+		return &ChainError{name, "does not name one team"}
+	}
+	return nil
 }
 
 // ReadPKCS12 reads a certificate with its key and issuers, as Keychain Access
-// exports them, for signing at a time.
-func ReadPKCS12(b []byte, password string, now time.Time) (*Identity, error) {
+// exports them, for signing at a time. Issuers that the file lacks may be given
+// beside it.
+func ReadPKCS12(b []byte, password string, issuers []*x509.Certificate, now time.Time) (*Identity, error) {
 	key, cert, chain, err := pkcs12.DecodeChain(b, password)
 	if errors.Is(err, pkcs12.ErrIncorrectPassword) {
 		return nil, errors.New("the password does not open the certificate file")
@@ -82,25 +131,51 @@ func ReadPKCS12(b []byte, password string, now time.Time) (*Identity, error) {
 	if !ok {
 		return nil, fmt.Errorf("the certificate file holds a key that cannot sign (%T)", key)
 	}
-	id := &Identity{Cert: cert, Chain: inOrder(cert, chain), Key: signer}
-	return id, id.check(now)
+	id := &Identity{Cert: cert, Chain: inOrder(cert, append(chain, issuers...)), Key: signer}
+	if err := id.check(now); err != nil {
+		return nil, err
+	}
+	return id, nil
+}
+
+// ParseCertificates reads certificates from PEM, else from one DER.
+func ParseCertificates(b []byte) ([]*x509.Certificate, error) {
+	var der []byte
+	for rest := b; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type == "CERTIFICATE" {
+			der = append(der, block.Bytes...)
+		}
+	}
+	if der == nil {
+		der = b
+	}
+	all, err := x509.ParseCertificates(der)
+	if err == nil && len(all) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("that is no file of certificates, in PEM or DER: %w", err)
+	}
+	return all, nil
 }
 
 // inOrder puts the issuers of a certificate in order, the nearest first, and
 // leaves out what does not belong to them.
 func inOrder(cert *x509.Certificate, issuers []*x509.Certificate) []*x509.Certificate {
 	var out []*x509.Certificate
-	for range issuers {
-		for _, c := range issuers {
-			if cert != c && cert.CheckSignatureFrom(c) == nil {
-				out = append(out, c)
-				cert = c
-				break
-			}
-		}
-		if len(out) == 0 || cert.CheckSignatureFrom(cert) == nil {
+	for cert.CheckSignatureFrom(cert) != nil {
+		i := slices.IndexFunc(issuers, func(c *x509.Certificate) bool {
+			return !slices.ContainsFunc(out, c.Equal) && cert.CheckSignatureFrom(c) == nil
+		})
+		if i < 0 {
 			break
 		}
+		cert = issuers[i]
+		out = append(out, cert)
 	}
 	return out
 }

@@ -9,10 +9,11 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
+
+	"drawbridge/bridge/private"
 )
 
 // rules are those that codesign writes into every bundle, byte for byte.
@@ -42,7 +43,7 @@ func codeResources(contents, executable string) ([]byte, error) {
 		case !d.Type().IsRegular():
 			return fmt.Errorf("%s is no regular file", name)
 		}
-		b, err := os.ReadFile(p)
+		b, err := private.ReadPlain(p, 0, maxFile)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,14 @@ import (
 	"time"
 
 	"howett.net/plist"
+
+	"drawbridge/bridge/private"
+)
+
+// Larger files are none of an app's of ours.
+const (
+	maxProgram = 1 << 30
+	maxFile    = 64 << 20
 )
 
 // Options say how a bundle is signed.
@@ -31,7 +39,7 @@ func Bundle(app string, o Options) error {
 		}
 	}
 	contents := filepath.Join(app, "Contents")
-	info, err := os.ReadFile(filepath.Join(contents, "Info.plist"))
+	info, err := private.ReadPlain(filepath.Join(contents, "Info.plist"), 0, maxFile)
 	if err != nil {
 		return fmt.Errorf("that is no app bundle: %w", err)
 	}
@@ -57,7 +65,7 @@ func Bundle(app string, o Options) error {
 		return err
 	}
 	program := filepath.Join(contents, "MacOS", keys.Executable)
-	b, err := os.ReadFile(program)
+	b, err := private.ReadPlain(program, 0, maxProgram)
 	if err != nil {
 		return err
 	}

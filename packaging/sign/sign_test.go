@@ -1,10 +1,16 @@
 package sign_test
 
 import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"io/fs"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,29 +41,29 @@ func TestPKCS12(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := sign.ReadPKCS12(file, "right", sample.Now)
+	got, err := sign.ReadPKCS12(file, "right", nil, sample.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.TeamID() != "TEAM123456" || len(got.Chain) != 2 || !got.Chain[0].Equal(id.Chain[0]) || !got.Chain[1].Equal(id.Chain[1]) {
 		t.Errorf("team %q, %d issuers", got.TeamID(), len(got.Chain))
 	}
-	_, err = sign.ReadPKCS12(file, "wrong", sample.Now)
+	_, err = sign.ReadPKCS12(file, "wrong", nil, sample.Now)
 	wantError(t, "a wrong password", err, "password")
-	_, err = sign.ReadPKCS12(file, "right", sample.Now.AddDate(10, 0, 0))
+	_, err = sign.ReadPKCS12(file, "right", nil, sample.Now.AddDate(10, 0, 0))
 	wantError(t, "later", err, "expired on 2031-03-01")
-	_, err = sign.ReadPKCS12(file, "right", sample.Now.AddDate(-1, 0, 0))
+	_, err = sign.ReadPKCS12(file, "right", nil, sample.Now.AddDate(-1, 0, 0))
 	wantError(t, "earlier", err, "valid only from")
-	_, err = sign.ReadPKCS12(file[:100], "right", sample.Now)
+	_, err = sign.ReadPKCS12(file[:100], "right", nil, sample.Now)
 	wantError(t, "a cut file", err, "no PKCS#12")
-	_, err = sign.ReadPKCS12(nil, "right", sample.Now)
+	_, err = sign.ReadPKCS12(nil, "right", nil, sample.Now)
 	wantError(t, "nothing", err, "no PKCS#12")
 
 	trust, err := pkcs12.Modern.EncodeTrustStore(issuers, "right")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = sign.ReadPKCS12(trust, "right", sample.Now)
+	_, err = sign.ReadPKCS12(trust, "right", nil, sample.Now)
 	wantError(t, "no key", err, "no PKCS#12")
 
 	// An authority is not for signing code.
@@ -66,8 +72,83 @@ func TestPKCS12(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = sign.ReadPKCS12(mixed, "right", sample.Now)
+	_, err = sign.ReadPKCS12(mixed, "right", nil, sample.Now)
 	wantError(t, "another's key", err, "does not belong")
+}
+
+// TestKeys refuses keys with which macOS takes no signed code.
+func TestKeys(t *testing.T) {
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	short, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		key  crypto.Signer
+		want string
+	}{
+		{edwards, "an Ed25519 one"},
+		{short, "has 1024 bits"},
+	} {
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Sample"}, NotBefore: sample.Now.AddDate(0, 0, -1), NotAfter: sample.Now.AddDate(1, 0, 0),
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, c.key.Public(), c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p12, err := pkcs12.Modern.Encode(c.key, cert, nil, "right")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := sign.ReadPKCS12(p12, "right", nil, sample.Now)
+		wantError(t, "from PKCS#12", err, c.want)
+		if id != nil {
+			t.Error("an identity all the same")
+		}
+		secret, err := x509.MarshalPKCS8PrivateKey(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "identity.pem")
+		content := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = sign.ReadFile(file, sample.Now)
+		wantError(t, "from a file", err, c.want)
+		wantError(t, "signing", sign.Bundle(t.TempDir(), sign.Options{Identity: &sign.Identity{Cert: cert, Key: c.key}, Now: sample.Now}), c.want)
+	}
+}
+
+// TestChain refuses a Developer ID that would get another requirement than that of
+// its team.
+func TestChain(t *testing.T) {
+	id := sample.DeveloperID(t, "TEAM123456")
+	for want, chain := range map[string][]*x509.Certificate{
+		"without its issuer": nil,
+		"has not the mark":   {id.Chain[1]},
+	} {
+		broken := &sign.Identity{Cert: id.Cert, Chain: chain, Key: id.Key}
+		err := sign.Bundle(t.TempDir(), sign.Options{Identity: broken, Now: sample.Now})
+		var typed *sign.ChainError
+		if !errors.As(err, &typed) {
+			t.Errorf("%v", err)
+		}
+		wantError(t, want, err, want)
+	}
+	none := sample.DeveloperID(t, "")
+	none.Cert.Subject.OrganizationalUnit = nil
+	wantError(t, "no team", sign.Bundle(t.TempDir(), sign.Options{Identity: none, Now: sample.Now}), "does not name one team")
 }
 
 // TestOpenSSLPKCS12 reads what openssl writes, in its old and its new form.
@@ -92,11 +173,11 @@ func TestOpenSSLPKCS12(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := sign.ReadPKCS12(b, "right", sample.Now)
+		got, err := sign.ReadPKCS12(b, "right", nil, sample.Now)
 		if err != nil || !got.Cert.Equal(id.Cert) || got.TeamID() != "" {
 			t.Errorf("openssl %v: %v", args, err)
 		}
-		_, err = sign.ReadPKCS12(b, "wrong", sample.Now)
+		_, err = sign.ReadPKCS12(b, "wrong", nil, sample.Now)
 		wantError(t, "a wrong password", err, "password")
 	}
 }

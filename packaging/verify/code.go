@@ -70,34 +70,6 @@ type signature struct {
 // beside is what a signature hashes that lies elsewhere in the bundle.
 type beside struct{ infoPlist, resources []byte }
 
-// programSlices takes a universal program apart; a thin one is its own slice. What
-// no signature covers must be empty.
-func programSlices(b []byte) ([][]byte, error) {
-	f, err := macho.NewFatFile(bytes.NewReader(b))
-	if errors.Is(err, macho.ErrNotFat) {
-		return [][]byte{b}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the program is no universal Mach-O: %w", err)
-	}
-	header := 8 + 20*len(f.Arches)
-	between := bytes.Clone(b)
-	clear(between[:header])
-	var out [][]byte
-	for i, a := range f.Arches {
-		from, to := uint64(a.Offset), uint64(a.Offset)+uint64(a.Size)
-		if from < uint64(header) || to > uint64(len(b)) {
-			return nil, fmt.Errorf("slice %d is from %d to %d, the program has %d bytes", i, from, to, len(b))
-		}
-		out = append(out, b[from:to])
-		clear(between[from:to])
-	}
-	if len(bytes.Trim(between, "\x00")) != 0 {
-		return nil, errors.New("something lies between the slices of the program")
-	}
-	return out, nil
-}
-
 // checkSlice checks one thin Mach-O in full.
 func checkSlice(b []byte, with beside) (Slice, signature, error) {
 	f, err := macho.NewFile(bytes.NewReader(b))

@@ -4,24 +4,24 @@
 package verify
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"howett.net/plist"
+
+	"drawbridge/bridge/private"
 )
 
 // Report is what a bundle is.
 type Report struct {
 	Identifier    string `json:"identifier"`
 	Version       string `json:"version"`
+	Build         string `json:"build"`      // the version that also counts the commits since
 	Executable    string `json:"executable"` // its name in Contents/MacOS
 	MinimumSystem string `json:"minimum_system"`
 	// Signature says how it is signed, for people.
@@ -33,6 +33,11 @@ type Report struct {
 	Entitlements map[string]any `json:"entitlements"`
 	Slices       []Slice        `json:"slices"`
 	Resources    int            `json:"resources"` // sealed files
+}
+
+// StartsOn tells whether the program has a part for a processor, as Go calls it.
+func (r Report) StartsOn(arch string) bool {
+	return slices.ContainsFunc(r.Slices, func(s Slice) bool { return s.Arch == arch })
 }
 
 // info are the keys of Info.plist that are read. A key of another type is an
@@ -57,7 +62,7 @@ const (
 func Bundle(app string) (Report, error) {
 	var r Report
 	contents := filepath.Join(app, "Contents")
-	infoPlist, err := readFile(filepath.Join(contents, "Info.plist"), maxFile)
+	infoPlist, err := readFile(filepath.Join(contents, "Info.plist"))
 	if err != nil {
 		return r, fmt.Errorf("%s is no app bundle: %w", app, err)
 	}
@@ -65,7 +70,7 @@ func Bundle(app string) (Report, error) {
 	if _, err := plist.Unmarshal(infoPlist, &keys); err != nil {
 		return r, fmt.Errorf("%s: Info.plist: %w", app, err)
 	}
-	r.Identifier, r.Version, r.Executable, r.MinimumSystem = keys.Identifier, keys.Version, keys.Executable, keys.MinimumSystem
+	r.Identifier, r.Version, r.Build, r.Executable, r.MinimumSystem = keys.Identifier, keys.Version, keys.Build, keys.Executable, keys.MinimumSystem
 	for key, value := range map[string]string{
 		"CFBundleIdentifier": keys.Identifier, "CFBundleExecutable": keys.Executable, "CFBundleShortVersionString": keys.Version,
 		"CFBundleVersion": keys.Build, "LSMinimumSystemVersion": keys.MinimumSystem,
@@ -81,7 +86,7 @@ func Bundle(app string) (Report, error) {
 		return r, fmt.Errorf("%s: %w", app, err)
 	}
 
-	resources, err := readFile(filepath.Join(contents, "_CodeSignature", "CodeResources"), maxFile)
+	resources, err := readFile(filepath.Join(contents, "_CodeSignature", "CodeResources"))
 	if err != nil {
 		return r, fmt.Errorf("%s is not sealed: %w", app, err)
 	}
@@ -91,11 +96,12 @@ func Bundle(app string) (Report, error) {
 			problems = append(problems, err)
 		}
 	}
+	add(CheckRoot(app))
 	r.Resources, err = checkResources(contents, keys.Executable, resources)
 	add(err)
-	program, err := readFile(filepath.Join(contents, "MacOS", keys.Executable), maxProgram)
+	program, err := readProgram(filepath.Join(contents, "MacOS", keys.Executable))
 	if err != nil {
-		return r, errors.Join(append(problems, err)...)
+		return r, fmt.Errorf("%s: %w", app, errors.Join(append(problems, err)...))
 	}
 	add(r.checkProgram(program, beside{infoPlist, resources}))
 	if len(problems) > 0 {
@@ -150,83 +156,22 @@ func (r *Report) checkProgram(b []byte, with beside) error {
 	return errors.Join(problems...)
 }
 
-// checkResources checks every file against the list, and that nothing lies in the
-// bundle that the list does not have. It returns how many are sealed.
-func checkResources(contents, executable string, list []byte) (int, error) {
-	var parsed struct {
-		Files map[string]any `plist:"files2"`
-	}
-	if _, err := plist.Unmarshal(list, &parsed); err != nil {
-		return 0, fmt.Errorf("the list of resources: %w", err)
-	}
-	var problems []error
-	for name, entry := range parsed.Files {
-		hash, optional, err := sealed(entry)
-		if err != nil || !filepath.IsLocal(name) {
-			problems = append(problems, fmt.Errorf("the list of resources says something about %s that is not known here", name))
-			continue
-		}
-		b, err := readFile(filepath.Join(contents, filepath.FromSlash(name)), maxFile)
-		if errors.Is(err, fs.ErrNotExist) && optional {
-			continue
-		}
-		if err != nil {
-			problems = append(problems, fmt.Errorf("resource %s: %w", name, err))
-			continue
-		}
-		if h := sha256.Sum256(b); !bytes.Equal(h[:], hash) {
-			problems = append(problems, fmt.Errorf("resource %s was changed", name))
-		}
-	}
-	unlisted := []string{"Info.plist", "PkgInfo", path.Join("MacOS", executable), "_CodeSignature/CodeResources"}
-	err := filepath.WalkDir(contents, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(contents, p)
-		if err != nil {
-			return err
-		}
-		name = filepath.ToSlash(name)
-		if !d.Type().IsRegular() {
-			problems = append(problems, fmt.Errorf("%s is no regular file", name))
-		} else if parsed.Files[name] == nil && !slices.Contains(unlisted, name) && path.Base(name) != ".DS_Store" {
-			problems = append(problems, fmt.Errorf("%s was added", name))
-		}
-		return nil
-	})
-	if err != nil {
-		problems = append(problems, err)
-	}
-	return len(parsed.Files), errors.Join(problems...)
-}
+// readFile reads a regular file, and follows no link to it.
+func readFile(name string) ([]byte, error) { return private.ReadPlain(name, unix.O_NOFOLLOW, maxFile) }
 
-// sealed reads one entry of the list: a hash, or a dictionary with one.
-func sealed(entry any) (hash []byte, optional bool, err error) {
-	switch e := entry.(type) {
-	case []byte:
-		return e, false, nil
-	case map[string]any:
-		hash, ok := e["hash2"].([]byte)
-		optional, _ := e["optional"].(bool)
-		if ok {
-			return hash, optional, nil
-		}
-	}
-	return nil, false, errors.New("no hash")
-}
-
-// readFile reads a regular file of at most limit bytes.
-func readFile(name string, limit int64) ([]byte, error) {
-	st, err := os.Lstat(name)
+// readProgram reads the program, which must be one that can be started, and as
+// nobody else than who starts it.
+func readProgram(name string) ([]byte, error) {
+	f, info, err := private.OpenPlain(name, unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
+	defer f.Close()
+	if info.Mode()&0o100 == 0 {
+		return nil, fmt.Errorf("%s cannot be executed (mode %04o)", name, info.Mode().Perm())
 	}
-	if st.Size() > limit {
-		return nil, fmt.Errorf("%s has %d bytes, more than %d", name, st.Size(), limit)
+	if info.Size() > maxProgram {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", name, info.Size(), int64(maxProgram))
 	}
-	return os.ReadFile(name)
+	return io.ReadAll(f)
 }

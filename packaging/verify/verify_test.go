@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"drawbridge/packaging/macho"
 	"drawbridge/packaging/sample"
@@ -115,6 +118,22 @@ func TestTampering(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	plainFile := func(t *testing.T, file string) {
+		if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod := func(t *testing.T, file string, mode fs.FileMode) {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pipe := func(t *testing.T, file string) {
+		_ = os.Remove(file)
+		if err := unix.Mkfifo(file, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// inSlice changes one slice of the program.
 	inSlice := func(n int, change func(t *testing.T, b []byte)) func(*testing.T, string) {
 		return func(t *testing.T, app string) {
@@ -190,12 +209,50 @@ func TestTampering(t *testing.T) {
 		"the list of resources": {func(t *testing.T, app string) {
 			sample.Replace(t, app+"/Contents/_CodeSignature/CodeResources", "optional", "Optional")
 		}, "the list of resources was changed"},
-		"no list of resources":   {func(t *testing.T, app string) { os.Remove(app + "/Contents/_CodeSignature/CodeResources") }, "is not sealed"},
-		"a program not signed":   {func(t *testing.T, app string) { write(t, program(app), sample.Program(t)) }, "amd64: not signed"},
-		"a program of another":   {func(t *testing.T, app string) { write(t, program(app), read(t, program(other))) }, "Info.plist was changed"},
-		"a program that is none": {func(t *testing.T, app string) { write(t, program(app), []byte("#!/bin/sh\n")) }, "no universal Mach-O"},
-		"no program":             {func(t *testing.T, app string) { os.Remove(program(app)) }, "no such file"},
-		"a cut program":          {func(t *testing.T, app string) { b := read(t, program(app)); write(t, program(app), b[:len(b)-100]) }, "the program has"},
+		"no list of resources":         {func(t *testing.T, app string) { os.Remove(app + "/Contents/_CodeSignature/CodeResources") }, "is not sealed"},
+		"a program not signed":         {func(t *testing.T, app string) { write(t, program(app), sample.Program(t)) }, "amd64: not signed"},
+		"a program of another":         {func(t *testing.T, app string) { write(t, program(app), read(t, program(other))) }, "Info.plist was changed"},
+		"a program that is none":       {func(t *testing.T, app string) { write(t, program(app), []byte("#!/bin/sh\n")) }, "no universal Mach-O"},
+		"no program":                   {func(t *testing.T, app string) { os.Remove(program(app)) }, "no such file"},
+		"a cut program":                {func(t *testing.T, app string) { b := read(t, program(app)); write(t, program(app), b[:len(b)-100]) }, "the program has"},
+		"a program that nobody starts": {func(t *testing.T, app string) { chmod(t, program(app), 0o644) }, "cannot be executed (mode 0644)"},
+		"a program of another user":    {func(t *testing.T, app string) { chmod(t, program(app), 0o755|fs.ModeSetuid) }, "would run as another user"},
+		"a program of another group":   {func(t *testing.T, app string) { chmod(t, program(app), 0o755|fs.ModeSetgid) }, "would run as another user or group"},
+		"a resource of another user": {func(t *testing.T, app string) {
+			chmod(t, app+"/Contents/Resources/Sample.icns", 0o755|fs.ModeSetuid)
+		}, "Sample.icns would run as another user"},
+		"a program that is a link": {func(t *testing.T, app string) {
+			os.Rename(program(app), app+"/../program")
+			os.Symlink("../../../program", program(app))
+		}, "is no regular file"},
+		"a file beside Contents":      {func(t *testing.T, app string) { write(t, app+"/notes.txt", nil) }, `"notes.txt" lies beside Contents`},
+		"a directory beside Contents": {func(t *testing.T, app string) { os.Mkdir(app+"/Support", 0o755) }, `"Support" lies beside Contents`},
+		"Finder's file, a program":    {func(t *testing.T, app string) { write(t, app+"/.DS_Store", nil) }, `".DS_Store" lies beside Contents`},
+		"Finder's file, a link":       {func(t *testing.T, app string) { os.Symlink("x", app+"/.DS_Store") }, `".DS_Store" lies beside Contents`},
+		"Contents that are a link": {func(t *testing.T, app string) {
+			os.Rename(app+"/Contents", app+"/../C")
+			os.Symlink("../C", app+"/Contents")
+		}, `"Contents" lies beside Contents`},
+		"Finder's file, by the program": {func(t *testing.T, app string) { plainFile(t, app+"/Contents/MacOS/.DS_Store") }, "MacOS/.DS_Store was added"},
+		"Finder's file, by the seal":    {func(t *testing.T, app string) { plainFile(t, app+"/Contents/_CodeSignature/.DS_Store") }, "_CodeSignature/.DS_Store was added"},
+		"a program called Finder's":     {func(t *testing.T, app string) { write(t, app+"/Contents/Resources/.DS_Store", nil) }, "Resources/.DS_Store was added"},
+		"an empty directory":            {func(t *testing.T, app string) { os.Mkdir(app+"/Contents/Frameworks", 0o755) }, "the directory Frameworks was added"},
+		"a deep empty directory": {func(t *testing.T, app string) {
+			os.MkdirAll(app+"/Contents/Resources/a/b", 0o755)
+		}, "the directory Resources/a was added"},
+		"PkgInfo":     {func(t *testing.T, app string) { plainFile(t, app+"/Contents/PkgInfo") }, "PkgInfo is not that of an app"},
+		"a pipe":      {func(t *testing.T, app string) { pipe(t, app+"/Contents/Info.plist") }, "Info.plist is no regular file"},
+		"a pipe more": {func(t *testing.T, app string) { pipe(t, app+"/Contents/Resources/pipe") }, "pipe is no regular file"},
+		"a pipe for the list of resources": {func(t *testing.T, app string) {
+			pipe(t, app+"/Contents/_CodeSignature/CodeResources")
+		}, "CodeResources is no regular file"},
+		"a pipe for the program": {func(t *testing.T, app string) { pipe(t, program(app)) }, "program is no regular file"},
+		"behind the last slice":  {func(t *testing.T, app string) { write(t, program(app), append(read(t, program(app)), 0)) }, "1 bytes follow the last slice"},
+		"between the slices": {func(t *testing.T, app string) {
+			b := read(t, program(app))
+			b[fatHeader+2*fatArch] = 1
+			write(t, program(app), b)
+		}, "something lies before slice 0"},
 		"two ways of signing": {func(t *testing.T, app string) {
 			a, err := macho.Split(read(t, program(app)))
 			if err != nil {
@@ -231,6 +288,26 @@ func TestTampering(t *testing.T) {
 		})
 	}
 
+	t.Run("what others leave there", func(t *testing.T) {
+		app := filepath.Join(t.TempDir(), "Sample.app")
+		if err := os.CopyFS(app, os.DirFS(pristine)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{".DS_Store", "Icon\r", ".LSOverride", ".SoftwareDepot.tracking", "Contents/.DS_Store", "Contents/Resources/en.lproj/.DS_Store"} {
+			plainFile(t, filepath.Join(app, name))
+			if !Leftover(name) {
+				t.Errorf("%q is taken for the app's", name)
+			}
+		}
+		// The ticket of a notarized app is beside the seal, and is the app's.
+		plainFile(t, filepath.Join(app, "Contents/CodeResources"))
+		if Leftover("Contents/CodeResources") {
+			t.Error("the ticket is not taken for the app's")
+		}
+		if _, err := Bundle(app); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("a language less", func(t *testing.T) {
 		app := filepath.Join(t.TempDir(), "Sample.app")
 		if err := os.CopyFS(app, os.DirFS(pristine)); err != nil {
@@ -241,6 +318,101 @@ func TestTampering(t *testing.T) {
 		}
 		if _, err := Bundle(app); err != nil {
 			t.Errorf("languages may be removed: %v", err)
+		}
+	})
+}
+
+// TestHeader flips every bit of a universal program's header, which no signature
+// covers. Each is found.
+func TestHeader(t *testing.T) {
+	app := sample.App(t, t.TempDir(), "v1.0.0", sample.SelfSigned(t))
+	b, err := os.ReadFile(filepath.Join(app, "Contents/MacOS/program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Bundle(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var with beside
+	if with.infoPlist, err = os.ReadFile(filepath.Join(app, "Contents/Info.plist")); err != nil {
+		t.Fatal(err)
+	}
+	if with.resources, err = os.ReadFile(filepath.Join(app, "Contents/_CodeSignature/CodeResources")); err != nil {
+		t.Fatal(err)
+	}
+	check := func() error {
+		again := Report{Identifier: r.Identifier, MinimumSystem: r.MinimumSystem}
+		return again.checkProgram(b, with)
+	}
+	if err := check(); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	for bit := range 8 * (fatHeader + 2*fatArch) {
+		b[bit/8] ^= 1 << (bit % 8)
+		if check() == nil {
+			t.Errorf("bit %d of byte %d was not found", bit%8, bit/8)
+		}
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+	// One slice twice.
+	slices, err := macho.Split(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := (1<<sliceAlign + len(slices[0]) + 1<<sliceAlign - 1) >> sliceAlign << sliceAlign
+	twice := append(bytes.Clone(b[:1<<sliceAlign]), slices[0]...)
+	twice = append(twice, make([]byte, second-len(twice))...)
+	twice = append(twice, slices[0]...)
+	copy(twice[fatHeader+fatArch:], twice[fatHeader:fatHeader+fatArch])
+	be.PutUint32(twice[fatHeader+fatArch+8:], uint32(second))
+	if _, err := programSlices(twice); err == nil || !strings.Contains(err.Error(), "there is one already") {
+		t.Errorf("one slice twice: %v", err)
+	}
+}
+
+// TestThin: a thin program is whole, and starts on one kind of Mac.
+func TestThin(t *testing.T) {
+	app := sample.Unsigned(t, t.TempDir(), "v1.0.0")
+	slices, err := macho.Split(sample.Program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, arch := range []string{"amd64", "arm64"} {
+		if err := os.WriteFile(filepath.Join(app, "Contents/MacOS/program"), slices[i], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := sign.Bundle(app, sign.Options{Now: sample.Now}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Bundle(app)
+		if err != nil || len(r.Slices) != 1 || !r.StartsOn(arch) || r.StartsOn(map[string]string{"amd64": "arm64", "arm64": "amd64"}[arch]) {
+			t.Errorf("%s: %+v, %v", arch, r.Slices, err)
+		}
+	}
+}
+
+// FuzzHeader feeds broken programs to what takes them apart.
+func FuzzHeader(f *testing.F) {
+	thin := append([]byte{0xcf, 0xfa, 0xed, 0xfe, 7, 0, 0, 1, 3, 0, 0, 0}, make([]byte, 20)...)
+	joined, err := macho.Join(thin)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(joined)
+	f.Add(thin)
+	f.Add(joined[:28])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		parts, err := programSlices(b)
+		if err != nil {
+			return
+		}
+		total := 0
+		for _, p := range parts {
+			total += len(p)
+		}
+		if total == 0 || total > len(b) {
+			t.Errorf("slices of %d bytes in %d", total, len(b))
 		}
 	})
 }

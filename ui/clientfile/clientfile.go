@@ -127,14 +127,18 @@ func Merge(f Format, old []byte, e Entry) ([]byte, error) {
 // lookup returns the entry that a file has, nil where it has none.
 func lookup(doc map[string]any, path []string) (map[string]any, error) {
 	at := doc
-	for _, key := range path {
+	for i, key := range path {
 		v, ok := at[key]
 		if !ok || v == nil {
 			return nil, nil
 		}
 		next, ok := v.(map[string]any)
 		if !ok {
-			return nil, errorf(0, "%s holds no fields: put the entry in by hand", strings.Join(path, "."))
+			is := "text, a number or the like"
+			if reflect.ValueOf(v).Kind() == reflect.Slice {
+				is = "a list"
+			}
+			return nil, errorf(0, "%s is %s, where named entries must stand: make it {} if nothing in it is needed, or put the entry in by hand", strings.Join(path[:i+1], "."), is)
 		}
 		at = next
 	}

@@ -8,8 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+	"regexp"
 	"time"
+
+	"drawbridge/bridge/private"
 )
 
 // largest is how large a file may be: a configuration is far smaller.
@@ -72,19 +74,11 @@ func Write(path string, secret bool, merge func(old []byte) ([]byte, error)) (Wr
 }
 
 func read(path string) ([]byte, fs.FileMode, error) {
-	// Not waiting for a writer: a named pipe may stand there.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := private.OpenPlain(path, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no file", path)
-	}
 	if info.Size() > largest {
 		return nil, 0, fmt.Errorf("%s is larger than %d bytes, which no configuration is", path, largest)
 	}
@@ -116,6 +110,8 @@ func backup(path string, content []byte) (string, error) {
 // replace puts content in the place of a file, unless somebody else changed that
 // meanwhile.
 func replace(path string, content []byte, mode fs.FileMode, old []byte, there bool) error {
+	left := regexp.MustCompile(`^\.` + regexp.QuoteMeta(filepath.Base(path)) + `\.[0-9]{1,10}$`)
+	_ = private.Sweep(filepath.Dir(path), left)                               // it is in nobody's way
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestWrite(t *testing.T) {
@@ -30,6 +31,21 @@ func TestWrite(t *testing.T) {
 		t.Fatalf("%+v, %v", w, err)
 	}
 	holds(file, "one", 0o600)
+	// What a killed process left on its way into place goes; what is another's stays.
+	long := time.Now().Add(-time.Hour)
+	for _, name := range []string{".b.json.123", ".c.json.123", "b.json.123"} {
+		left := filepath.Join(dir, "a", name)
+		if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, long, long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		for name, stays := range map[string]bool{".b.json.123": false, ".c.json.123": true, "b.json.123": true} {
+			if _, err := os.Lstat(filepath.Join(dir, "a", name)); (err == nil) != stays {
+				t.Errorf("%s stays: %v, want %v", name, err == nil, stays)
+			}
+		}
+	}()
 	// Its mode stays, and so does what it was.
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
@@ -60,7 +76,7 @@ func TestWrite(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(pipe, false, set("x")); err == nil || !strings.Contains(err.Error(), "is no file") {
+	if _, err := Write(pipe, false, set("x")); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
 	// A link stays one.
@@ -94,7 +110,7 @@ func TestWrite(t *testing.T) {
 			_, err := Write(file, true, func([]byte) ([]byte, error) { return []byte("five"), os.WriteFile(file, []byte("theirs"), 0o600) })
 			return err
 		},
-		"is no file":        func() error { _, err := Write(dir, true, set("x")); return err },
+		"no regular file":        func() error { _, err := Write(dir, true, set("x")); return err },
 		"a link to nothing": func() error { _, err := Write(filepath.Join(dir, "dangling"), true, set("x")); return err },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(name, "no: ")) {
