@@ -33,6 +33,9 @@ func init() {
 // that a whole scroll, which is ten of these, is not made.
 const oneEvent = 239
 
+// notOurs says why what something costs is not held against a promise.
+const notOurs = "(no bar: the stand-in's own share is in it)"
+
 // chordTries is how often the person presses the panic chord at most. A hot key is
 // for what the keyboard holds in all, and X has one such state for all keyboards: a
 // batch that lets go of its own Control lets go of the person's.

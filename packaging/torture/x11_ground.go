@@ -30,6 +30,9 @@ func openGround(ctx context.Context, dir string) (*ground, error) {
 // oneEvent is how many events of the X display one of ours may become.
 const oneEvent = 20
 
+// notOurs says why what something costs is not held against a promise.
+const notOurs = ""
+
 // chordTries is how often the person presses the panic chord at most. It is heard
 // whatever a batch does meanwhile.
 const chordTries = 1
