@@ -110,7 +110,7 @@ func TestWrite(t *testing.T) {
 			_, err := Write(file, true, func([]byte) ([]byte, error) { return []byte("five"), os.WriteFile(file, []byte("theirs"), 0o600) })
 			return err
 		},
-		"no regular file":        func() error { _, err := Write(dir, true, set("x")); return err },
+		"no regular file":   func() error { _, err := Write(dir, true, set("x")); return err },
 		"a link to nothing": func() error { _, err := Write(filepath.Join(dir, "dangling"), true, set("x")); return err },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(name, "no: ")) {
