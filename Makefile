@@ -63,7 +63,7 @@ ci: lint darwin test hosts ## what must be green before anything lands
 torture: deps ## hand-backs, stops and kills at random moments, ten clients at once, and how long it took (short versions are part of test)
 	$(GO) run ./packaging/torture
 
-mac-torture: deps ## mac-check with a person who breaks into batches, and kills
+mac-torture: deps ## the same as torture, on the macOS sources over the stand-in
 	packaging/standin/test.sh torture
 
 mac-check: deps ## the macOS sources: against Apple's headers, and run over a stand-in for the frameworks

@@ -25,6 +25,8 @@ type doctorRequest struct {
 	Ask       bool   `json:"ask,omitempty"`
 }
 
+var errInterrupted = errors.New("interrupted")
+
 func (c *cli) doctorCommand() *cobra.Command {
 	var o runOptions
 	var req doctorRequest
@@ -45,6 +47,9 @@ which types into the text that is open there. Exit code 0 means that all that wa
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			r, err := c.examine(ctx, o, req)
+			if err != nil && ctx.Err() != nil {
+				return errInterrupted
+			}
 			if err != nil {
 				return err
 			}
@@ -129,8 +134,8 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 			return nil, fmt.Errorf("the arguments of doctor: %w", err)
 		}
 	}
-	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, App: req.App, InvertScroll: a.config().Computer.InvertScroll}
-	if req.TestInput || req.App != "" {
+	o := doctor.Options{Desk: a.desk, TestInput: req.TestInput, App: req.App, Held: a.held, InvertScroll: a.config().Computer.InvertScroll}
+	if why, _ := a.held(); why == "" && (req.TestInput || req.App != "") {
 		// The test makes gestures: it takes its turn on the desktop like a batch,
 		// and posts nothing where a batch may not.
 		release, err := a.lease.Acquire(ctx, "doctor", nil)
@@ -152,14 +157,23 @@ func (a *agent) examine(ctx context.Context, raw json.RawMessage, _ func(any) er
 	return r, ctx.Err()
 }
 
-// mayAct refuses input while everything is paused, and while a person is asked:
-// what they answer must be their own.
+// mayAct refuses input while it is held.
 func (a *agent) mayAct(ctx context.Context) error {
-	if by, paused := a.gate.Paused(); paused {
-		return fmt.Errorf("everything is paused by %s", by)
-	}
-	if n, _ := a.gate.Quiet(); n > 0 {
-		return fmt.Errorf("%d calls wait for a person, and no input is made meanwhile", n)
+	if why, _ := a.held(); why != "" {
+		return errors.New(why)
 	}
 	return ctx.Err()
+}
+
+// held says why no input is made: everything is paused, or a person is asked, whose
+// answer must be their own. next is what they can do about it; why is empty
+// otherwise.
+func (a *agent) held() (why, next string) {
+	if by, paused := a.gate.Paused(); paused {
+		return "everything is paused by " + by, a.gate.HowToResume() + "; then run doctor again"
+	}
+	if n, _ := a.gate.Quiet(); n > 0 {
+		return fmt.Sprintf("%d calls wait for a person, and no input is made meanwhile", n), "answer them, then run doctor again"
+	}
+	return "", ""
 }

@@ -164,20 +164,28 @@ type Wheeler interface {
 	ReverseWheel(reversed bool)
 }
 
-// Waker is a Driver whose display may go to sleep.
+// Waker is a Driver that can keep the display awake.
 type Waker interface {
+	// KeepAwake keeps a display that is awake from blanking and sleeping, until
+	// release, which is called once. Of a process that dies it is given back. Where
+	// it fails, release does nothing.
+	KeepAwake(ctx context.Context) (release func(), err error)
+}
+
+// Sleeper is a Driver that can ask its display. Others refuse their events with
+// ErrAsleep.
+type Sleeper interface {
 	// Asleep reports whether the display sleeps now.
 	Asleep(ctx context.Context) (bool, error)
-	// KeepAwake keeps the display from blanking and sleeping until release.
-	KeepAwake(ctx context.Context) (release func(), err error)
 }
 
 // Grabber is a Driver that can keep a chord of the keyboard for us.
 type Grabber interface {
 	// Grab calls pressed whenever somebody presses k while mods are held, and keeps
 	// that from every other program, until it is closed. While more modifiers are
-	// held it may still call pressed, and keeps nothing. pressed is
-	// called by a goroutine of the grab's own, on which Close waits.
+	// held, as by a batch, it calls pressed as well, where the platform lets it, and
+	// may keep that too. pressed is called by a goroutine of the grab's own, on which
+	// Close waits.
 	Grab(ctx context.Context, mods []Key, k Key, pressed func()) (io.Closer, error)
 }
 
@@ -194,6 +202,8 @@ var (
 	ErrAsleep      = errors.New("the display is asleep")
 	// ErrSecureInput: a program reads the keyboard securely, as password fields do.
 	ErrSecureInput = errors.New("secure keyboard input is on")
+	// ErrLate: who was asked did not answer in time; asked again they may.
+	ErrLate = errors.New("no answer in time")
 	// ErrUnseen: the person's own input cannot be seen.
 	ErrUnseen = errors.New("the person's mouse and keyboard cannot be seen")
 	// ErrNoPointer: this driver acts at places, and moves no pointer that could be

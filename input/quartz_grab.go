@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -19,9 +20,12 @@ import (
 // quartzGrab keeps one chord as a hot key. macOS tells of it through the loop of
 // AppKit, on the main thread. The key is where the layout has it when the chord
 // is grabbed.
+//
+// A hot key is for exactly its modifiers, and a batch may hold another one when the
+// person wants to end it: the chord with more of them is kept too, where it can be.
 type quartzGrab struct {
-	id  uint32
-	ref quartz.Ref
+	id   uint32
+	refs []quartz.Ref
 
 	signal chan struct{} // a press that was not told yet
 	stop   context.CancelFunc
@@ -72,7 +76,16 @@ func (d *quartzDriver) Grab(ctx context.Context, mods []Key, k Key, pressed func
 	hotKeys.mu.Unlock()
 	var status int32
 	err = cocoa.Main(func() {
-		status = registerEventHotKey(uint32(s.code), held, EventHotKeyID{Signature: hotKeySignature, ID: g.id}, getApplicationEventTarget(), kEventHotKeyExclusive, &g.ref)
+		for _, mods := range withMore(held) {
+			var ref quartz.Ref
+			st := registerEventHotKey(uint32(s.code), mods, EventHotKeyID{Signature: hotKeySignature, ID: g.id}, getApplicationEventTarget(), kEventHotKeyExclusive, &ref)
+			if st == 0 {
+				g.refs = append(g.refs, ref)
+			} else if mods == held {
+				status = st
+				return
+			}
+		}
 	})
 	switch {
 	case err == nil && status == eventHotKeyExistsErr:
@@ -88,6 +101,20 @@ func (d *quartzDriver) Grab(ctx context.Context, mods []Key, k Key, pressed func
 	g.stop = stop
 	g.ended.Go(func() { g.tell(own, pressed) })
 	return g, nil
+}
+
+// withMore lists a set of modifiers and all that hold it, the set itself first.
+func withMore(mods uint32) []uint32 {
+	all := []uint32{mods}
+	for _, more := range []uint32{shiftKey, controlKey, optionKey, cmdKey} {
+		if mods&more != 0 {
+			continue
+		}
+		for _, m := range slices.Clone(all) {
+			all = append(all, m|more)
+		}
+	}
+	return all
 }
 
 func (g *quartzGrab) tell(ctx context.Context, pressed func()) {
@@ -111,7 +138,13 @@ func (g *quartzGrab) forget() {
 func (g *quartzGrab) Close() error {
 	g.forget()
 	var status int32
-	err := cocoa.Main(func() { status = unregisterEventHotKey(g.ref) })
+	err := cocoa.Main(func() {
+		for _, ref := range g.refs {
+			if st := unregisterEventHotKey(ref); st != 0 {
+				status = st
+			}
+		}
+	})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("give a hot key back: status %d", status)
 	}

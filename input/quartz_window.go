@@ -5,6 +5,7 @@ package input
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"drawbridge/internal/quartz"
@@ -58,7 +59,7 @@ func (d *quartzDriver) Focused(ctx context.Context) (*Window, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if errors.Is(err, errLate) {
+	if errors.Is(err, ErrLate) {
 		return nil, err
 	}
 	// Without the grant, or with nobody who has it, it is whoever is in front.
@@ -137,8 +138,7 @@ type axAnswer struct {
 // answer, no other question is asked.
 type quartzAX struct{ turn chan struct{} }
 
-// errLate: Accessibility did not answer in time.
-var errLate = errors.New("Accessibility does not answer in time")
+var errLate = fmt.Errorf("ask Accessibility: %w", ErrLate)
 
 // ask returns what f finds out, if it does so before ctx ends. f ends when macOS's
 // own patience does, which was set for it.

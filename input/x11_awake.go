@@ -32,7 +32,7 @@ func (d *x11Driver) KeepAwake(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Asleep implements Waker. A display sleeps when its power is down, and when the
+// Asleep implements Sleeper. A display sleeps when its power is down, and when the
 // server's own screen saver has blanked it.
 func (d *x11Driver) Asleep(ctx context.Context) (asleep bool, err error) {
 	power, err := d.conn.Extension(ctx, "DPMS")

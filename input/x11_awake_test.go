@@ -76,7 +76,7 @@ func TestAsleep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer driver.Close()
-	d := driver.(Waker)
+	d := driver.(Sleeper)
 	for _, c := range []struct {
 		level uint16
 		want  bool

@@ -41,6 +41,9 @@ type x11Driver struct {
 	clip      *clipboard // made when first needed
 	parts     *parts
 
+	wayLock sync.Mutex
+	way     []xproto.Window // from below the root to the last window that was found at a place; guarded by wayLock
+
 	posting sync.Mutex // keeps the events of one post together
 	ledger  ledger
 }

@@ -28,8 +28,9 @@ type pinger struct {
 	spoke map[xproto.Window]bool // answered at least once
 
 	mu      sync.Mutex
-	last    uint32        // stamp of the last answer; guarded by mu
-	changed chan struct{} // closed and replaced at each answer; guarded by mu
+	way     []xproto.Window // from the last window that had the keyboard up to the root; guarded by mu
+	last    uint32          // stamp of the last answer; guarded by mu
+	changed chan struct{}   // closed and replaced at each answer; guarded by mu
 }
 
 func newPinger() *pinger {
@@ -85,32 +86,63 @@ type target struct {
 	client uint32        // identifies the program's connection
 }
 
+// level is a window on the way from the one with the keyboard up to the root. It is
+// asked about all at once.
+type level struct {
+	window           xproto.Window
+	protocols, class xproto.GetPropertyCookie
+	tree             xproto.QueryTreeCookie
+}
+
+func (p *pinger) askLevel(w xproto.Window) level {
+	c := p.conn.Conn
+	return level{w,
+		xproto.GetProperty(c, false, w, p.protocols, xproto.AtomAtom, 0, 64),
+		xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.GetPropertyTypeAny, 0, maxTitle),
+		xproto.QueryTree(c, w)}
+}
+
 // focus looks for the window that has the keyboard. Windows come and go, so one
-// that vanishes while we look counts as none.
+// that vanishes while we look counts as none. The keyboard is mostly where it was: the
+// windows of that way are asked together with who has it, and what they say counts
+// only where the way is the same.
 func (p *pinger) focus(ctx context.Context) (target, error) {
 	mask := xproto.Setup(p.conn.Conn).ResourceIdMask
-	return x11.Await(ctx, p.conn, func() (target, error) {
-		c := p.conn.Conn
-		f, err := xproto.GetInputFocus(c).Reply()
-		if err != nil {
-			return target{}, err
+	p.mu.Lock()
+	before := p.way
+	p.mu.Unlock()
+	type found struct {
+		target
+		way []xproto.Window
+	}
+	t, err := x11.Await(ctx, p.conn, func() (found, error) {
+		has := xproto.GetInputFocus(p.conn.Conn)
+		known := make([]level, len(before))
+		for i, w := range before {
+			known[i] = p.askLevel(w)
 		}
-		t := target{}
+		f, err := has.Reply()
+		if err != nil {
+			return found{}, err
+		}
+		var t found
 		if f.Focus > xproto.InputFocusPointerRoot {
 			t.client = uint32(f.Focus) &^ mask
 		}
 		for w := f.Focus; w > xproto.InputFocusPointerRoot && w != p.conn.Root; {
-			// Asked together, answered in one round trip.
-			protocols := xproto.GetProperty(c, false, w, p.protocols, xproto.AtomAtom, 0, 64)
-			class := xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.GetPropertyTypeAny, 0, maxTitle)
-			tree := xproto.QueryTree(c, w)
-			speaks, e1 := protocols.Reply()
-			named, e2 := class.Reply()
-			above, e3 := tree.Reply()
+			var at level
+			if len(known) > 0 && known[0].window == w {
+				at, known = known[0], known[1:]
+			} else {
+				at, known = p.askLevel(w), nil
+			}
+			speaks, e1 := at.protocols.Reply()
+			named, e2 := at.class.Reply()
+			above, e3 := at.tree.Reply()
 			if err := errors.Join(e1, e2, e3); isServerError(err) {
-				return target{}, nil
+				return found{}, nil
 			} else if err != nil {
-				return target{}, err
+				return found{}, err
 			}
 			if t.window == 0 && hasAtom(speaks, p.ping) {
 				t.window = w
@@ -118,10 +150,17 @@ func (p *pinger) focus(ctx context.Context) (target, error) {
 			if t.class == "" {
 				t.class, t.named = className(named), w
 			}
+			t.way = append(t.way, w)
 			w = above.Parent
 		}
 		return t, nil
 	})
+	if err == nil {
+		p.mu.Lock()
+		p.way = t.way
+		p.mu.Unlock()
+	}
+	return t.target, err
 }
 
 func isServerError(err error) bool {

@@ -57,23 +57,59 @@ func (d *x11Driver) windowAt(ctx context.Context, p Point) (xproto.Window, error
 		return 0, err
 	}
 	// Down from the root, as far as the first window that names its program: the
-	// window manager's frames have no name.
-	return x11.Await(ctx, d.conn, func() (xproto.Window, error) {
-		c, root := d.conn.Conn, d.conn.Root
-		for w := root; ; {
-			r, err := xproto.TranslateCoordinates(c, root, w, at.x, at.y).Reply()
+	// window manager's frames have no name. Those on the way that was gone last are
+	// asked together, since places are mostly near each other; an answer that leads
+	// elsewhere makes those after it worthless.
+	type inside struct {
+		window xproto.Window
+		at     xproto.TranslateCoordinatesCookie
+		class  xproto.GetPropertyCookie
+	}
+	c, root := d.conn.Conn, d.conn.Root
+	ask := func(w xproto.Window) inside {
+		return inside{w, xproto.TranslateCoordinates(c, root, w, at.x, at.y),
+			xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.GetPropertyTypeAny, 0, maxTitle)}
+	}
+	d.wayLock.Lock()
+	known := d.way
+	d.wayLock.Unlock()
+	way, err := x11.Await(ctx, d.conn, func() (way []xproto.Window, err error) {
+		way = []xproto.Window{root}
+		here := ask(root)
+		next := make([]inside, len(known))
+		for i, w := range known {
+			next[i] = ask(w)
+		}
+		for {
+			r, err := here.at.Reply()
 			if isServerError(err) || err == nil && r.Child == 0 {
-				return 0, nil
+				return nil, nil
 			}
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
-			w = r.Child
-			if class, err := classOf(c, w); class != "" || err != nil {
-				return w, err
+			way = append(way, r.Child)
+			if len(next) > 0 && next[0].window == r.Child {
+				here, next = next[0], next[1:]
+			} else {
+				here, next = ask(r.Child), nil
+			}
+			class, err := here.class.Reply()
+			if err != nil && !isServerError(err) {
+				return nil, err
+			}
+			if err == nil && className(class) != "" {
+				return way, nil
 			}
 		}
 	})
+	if len(way) == 0 || err != nil {
+		return 0, err
+	}
+	d.wayLock.Lock()
+	d.way = way[1:]
+	d.wayLock.Unlock()
+	return way[len(way)-1], nil
 }
 
 // describe reads a window's class and title.
@@ -137,19 +173,8 @@ func (d *x11Driver) describe(ctx context.Context, w xproto.Window) (*Window, err
 	})
 }
 
-// classOf reads the class of a window from its WM_CLASS property, which holds
-// the instance, zero, the class, zero. It waits for a reply, so runs inside Await.
-func classOf(c *xgb.Conn, w xproto.Window) (string, error) {
-	p, err := xproto.GetProperty(c, false, w, xproto.AtomWmClass, xproto.GetPropertyTypeAny, 0, maxTitle).Reply()
-	if isServerError(err) {
-		return "", nil // it is gone
-	}
-	if err != nil {
-		return "", err
-	}
-	return className(p), nil
-}
-
+// className reads the class out of a WM_CLASS property, which holds the instance,
+// zero, the class, zero.
 func className(p *xproto.GetPropertyReply) string {
 	parts := bytes.Split(p.Value, []byte{0})
 	if p.Format != 8 || len(parts) < 2 {

@@ -63,8 +63,12 @@ func TestCocoaPanicChord(t *testing.T) {
 	first := grab("panic", chord, "escape")
 	press(control, option, keyEscape)
 	wait("panic")
-	press(shift, control, option, keyEscape) // another chord
-	press(control, keyEscape)                // another chord
+	// A batch may hold more.
+	press(shift, control, option, keyEscape)
+	wait("panic")
+	press(command, shift, control, option, keyEscape)
+	wait("panic")
+	press(control, keyEscape) // another chord
 	letter := grab("letter", []input.Key{input.Command, input.Shift}, "q")
 	press(command, shift, q)
 	wait("letter")
@@ -88,6 +92,7 @@ func TestCocoaPanicChord(t *testing.T) {
 		t.Error(err)
 	}
 	press(control, option, keyEscape) // heard by nobody
+	press(shift, control, option, keyEscape)
 	press(command, shift, q)
 	wait("letter")
 	again := grab("again", chord, "escape")

@@ -79,6 +79,7 @@ const (
 type click struct {
 	into   *input.Window
 	before *input.Window // had the keyboard when it began
+	told   bool          // that is known
 }
 
 // passive are the roles of what a click works on without moving the keyboard.
@@ -96,23 +97,34 @@ func (r *run) clicked(ctx context.Context, a *action, into *input.Window) {
 		a.spec.typ != DoubleClick && a.button != input.Left:
 		r.click = nil
 	default:
-		r.click = &click{into: into, before: r.focused(ctx)}
+		r.click = &click{into: into}
+		r.click.before, r.click.told = r.focused(ctx)
 	}
 }
 
 // settledFocus is the window with the keyboard, once the last click has had its
-// effect on that, and an error if a program took the keyboard back.
+// effect on that, and an error if a program took the keyboard back. Where it is not
+// known who had it before the click, whoever has it now and was not clicked counts as
+// one that took it.
 func (r *run) settledFocus(ctx context.Context) (*input.Window, error) {
-	w := r.focused(ctx)
+	w, _ := r.focused(ctx)
 	c := r.click
 	r.click = nil
-	if c == nil || c.before == nil || c.before.App == c.into.App {
+	if c == nil || c.told && (c.before == nil || c.before.App == c.into.App) {
 		return w, nil
 	}
-	back := func() bool { return w != nil && w.App == c.before.App }
-	for start := time.Now(); back() && time.Since(start) < focusTime; w = r.focused(ctx) {
+	back := func() bool {
+		if w == nil || !c.told {
+			return w != nil && w.App != c.into.App
+		}
+		return w.App == c.before.App
+	}
+	for start := time.Now(); back() && time.Since(start) < focusTime; {
 		if sleep(ctx, focusLook) != nil {
 			return w, nil // what ended it is the reason
+		}
+		if now, known := r.focused(ctx); known {
+			w = now
 		}
 	}
 	if !back() {
@@ -136,7 +148,7 @@ func (r *run) whileKept(ctx context.Context) (_ context.Context, kept func() err
 	go func() {
 		defer close(ended)
 		for sleep(ctx, focusLook) == nil {
-			if w := r.focused(ctx); w != nil && w.App != before.App {
+			if w, _ := r.focused(ctx); w != nil && w.App != before.App {
 				cancel(&stop.Error{Reason: stop.FocusStolen, Message: fmt.Sprintf(
 					"%s took the keyboard from %s in the middle of the text; the rest was not typed; look again",
 					quote(w.App), quote(before.App))})

@@ -3,6 +3,7 @@ package computer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -79,6 +80,25 @@ func TestExpect(t *testing.T) {
 					t.Errorf("posted %q", lines)
 				}
 			})
+		})
+	}
+}
+
+// A person who ends the batch while its window is asked for is the reason, and not
+// that the window was not told.
+func TestExpectIsInterrupted(t *testing.T) {
+	for _, action := range []string{`{"type":"click","x":1,"y":1,"expect":{"app":"Mousepad"}}`, `{"type":"keypress","keys":["a"],"expect":{"app":"Mousepad"}}`} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.look()
+			r.driver.Window = func(ctx context.Context, _ *input.Point) (*input.Window, error) {
+				r.person.Act("pressed a key")
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			if s := r.call(t.Context(), "["+action+"]").StructuredContent.Stopped; s == nil || s.Reason != stop.HandBack || s.Index != 0 {
+				t.Errorf("%s: stopped %+v", action, s)
+			}
 		})
 	}
 }
@@ -166,6 +186,63 @@ func TestFocusStolen(t *testing.T) {
 				// Sent again it is meant.
 				if res := r.call(t.Context(), `[{"type":"type","text":"secret"}]`); res.IsError {
 					t.Errorf("sent again: %+v", res.StructuredContent.Stopped)
+				}
+			})
+		})
+	}
+}
+
+// lateWindows are windows of a busy machine, which tells who has the keyboard only
+// sometimes.
+type lateWindows struct {
+	windows
+	late []error // the answers to questions about the keyboard, in their order; what follows is answered
+}
+
+func (w *lateWindows) name(ctx context.Context, p *input.Point) (*input.Window, error) {
+	if p == nil && len(w.late) > 0 {
+		err := w.late[0]
+		w.late = w.late[1:]
+		if errors.Is(err, context.DeadlineExceeded) {
+			<-ctx.Done()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.windows.name(ctx, p)
+}
+
+// Where nobody tells in time who had the keyboard before a click, nothing is typed
+// into another program than the one that was clicked.
+func TestFocusUntold(t *testing.T) {
+	hangs, late := context.DeadlineExceeded, input.ErrLate
+	for _, c := range []struct {
+		name string
+		late []error
+		has  *input.Window
+		want bool // the text is typed
+	}{
+		{"the one that was clicked has it", []error{hangs}, editor, true},
+		{"another one has it", []error{hangs}, thief, false},
+		{"nobody has it", []error{hangs}, nowhere, true},
+		{"nobody tells afterwards either", []error{hangs, hangs, hangs}, thief, true},
+		{"it is told when it was late twice", []error{late, late}, editor, true},
+		{"it is told when it was late twice, and keeps the keyboard", []error{late, late}, thief, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				w := lateWindows{late: c.late}
+				w.set(editor, c.has)
+				r.driver.Window = w.name
+				r.look()
+				res := r.call(t.Context(), `[{"type":"click","x":1,"y":1},{"type":"type","text":"secret"}]`)
+				if res.IsError == c.want {
+					t.Fatalf("stopped: %+v", res.StructuredContent.Stopped)
+				}
+				if s := res.StructuredContent.Stopped; s != nil && (s.Reason != stop.FocusStolen || s.Index != 1 || slices.Contains(r.driver.Lines(), `type "secret"`)) {
+					t.Errorf("stopped: %+v; sent %q", s, r.driver.Lines())
 				}
 			})
 		})

@@ -2,6 +2,7 @@ package computer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"image"
@@ -32,14 +33,18 @@ func (r *run) before(ctx context.Context, i int) error {
 	var area image.Rectangle
 	if targets := a.targets(); targets != nil {
 		p := r.geo.point(targets[0])
+		asked := r.part(ctx, func(ctx context.Context, i input.Inspector) (*input.Part, error) { return i.PartUnder(ctx, p) })
 		w, _ := r.under(ctx, p)
 		r.tool.aimed = func(ctx context.Context, p input.Point) error { return r.aimed(ctx, p, w) }
-		part := r.part(ctx, func(ctx context.Context, i input.Inspector) (*input.Part, error) { return i.PartUnder(ctx, p) })
+		r.clicked(ctx, a, w)
+		part := asked()
 		e.Target = r.target(w, part)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // and not what was not told because of it
+		}
 		if err := r.expected(a, w, "is there"); err != nil {
 			return err
 		}
-		r.clicked(ctx, a, w)
 		if a.spec.typ != Move && a.spec.typ != Scroll {
 			r.secure = part != nil && part.Secure
 		}
@@ -48,9 +53,21 @@ func (r *run) before(ctx context.Context, i int) error {
 		}
 		area = r.around(targets)
 	} else {
+		// After a click the keyboard may still have to come to where it belongs, and only
+		// then tells which part it is in.
+		var asked func() *input.Part
+		if r.click == nil {
+			asked = r.part(ctx, focusedPart)
+		}
 		w, stolen := r.settledFocus(ctx)
-		part := r.part(ctx, focusedPart)
+		if asked == nil {
+			asked = r.part(ctx, focusedPart)
+		}
+		part := asked()
 		e.Focus, r.keyboard = &Focus{Before: r.target(w, part)}, w
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := r.expected(a, w, "has the keyboard"); err != nil {
 			return err
 		}
@@ -81,13 +98,22 @@ func (r *run) before(ctx context.Context, i int) error {
 func (r *run) after(ctx context.Context, i int) {
 	if e := &r.entries[i]; e.Focus != nil {
 		ctx := context.WithoutCancel(ctx)
-		e.Focus.After = r.target(r.focused(ctx), r.part(ctx, focusedPart))
+		part := r.part(ctx, focusedPart)
+		w, _ := r.focused(ctx)
+		e.Focus.After = r.target(w, part())
 	}
 }
 
-func (r *run) focused(ctx context.Context) *input.Window {
-	w, _ := r.name(ctx, func(ctx context.Context, n input.Namer) (*input.Window, error) { return n.Focused(ctx) })
-	return w
+// focused asks who has the keyboard, and again where that is not told at once: a busy
+// machine may be late.
+func (r *run) focused(ctx context.Context) (w *input.Window, known bool) {
+	return r.name(ctx, func(ctx context.Context, n input.Namer) (w *input.Window, err error) {
+		for {
+			if w, err = n.Focused(ctx); !errors.Is(err, input.ErrLate) || sleep(ctx, focusLook) != nil {
+				return w, err
+			}
+		}
+	})
 }
 
 func (r *run) under(ctx context.Context, p input.Point) (w *input.Window, known bool) {
@@ -111,20 +137,25 @@ func (r *run) name(ctx context.Context, ask func(context.Context, input.Namer) (
 	return w, true
 }
 
-// part asks the platform for a part of a window, for at most nameTime.
-func (r *run) part(ctx context.Context, ask func(context.Context, input.Inspector) (*input.Part, error)) *input.Part {
+// part asks the platform for a part of a window, for at most nameTime, and does not
+// wait: another program answers, and other things can be asked meanwhile. answer waits.
+func (r *run) part(ctx context.Context, ask func(context.Context, input.Inspector) (*input.Part, error)) (answer func() *input.Part) {
 	inspector, ok := r.tool.desk.Input.(input.Inspector)
 	if !ok {
-		return nil
+		return func() *input.Part { return nil }
 	}
-	ctx, cancel := context.WithTimeout(ctx, nameTime)
-	defer cancel()
-	p, err := ask(ctx, inspector)
-	if err != nil {
-		r.tool.log.Debug().Err(err).Msg("find a part of a window for the record")
-		return nil
-	}
-	return p
+	told := make(chan *input.Part, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, nameTime)
+		defer cancel()
+		p, err := ask(ctx, inspector)
+		if err != nil {
+			r.tool.log.Debug().Err(err).Msg("find a part of a window for the record")
+			p = nil
+		}
+		told <- p
+	}()
+	return func() *input.Part { return <-told }
 }
 
 func focusedPart(ctx context.Context, i input.Inspector) (*input.Part, error) {

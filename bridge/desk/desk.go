@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"drawbridge/bridge/computer"
+	"drawbridge/input"
 )
 
 // The backends.
@@ -184,5 +185,17 @@ func granted(context.Context) map[string]computer.Permission {
 	return map[string]computer.Permission{
 		computer.PermAccessibility:   computer.Granted,
 		computer.PermScreenRecording: computer.Granted,
+	}
+}
+
+// awake has a driver keep its display awake. Where it cannot, a batch runs all the
+// same: it is refused when the display sleeps.
+func awake(driver input.Driver, log zerolog.Logger) func(context.Context) func() {
+	return func(ctx context.Context) func() {
+		release, err := driver.(input.Waker).KeepAwake(ctx)
+		if err != nil {
+			log.Debug().Err(err).Msg("the display is not kept awake")
+		}
+		return release
 	}
 }

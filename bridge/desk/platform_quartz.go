@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rs/zerolog"
+
 	"drawbridge/bridge/computer"
 	"drawbridge/bridge/grant"
 	"drawbridge/bridge/measured"
@@ -33,7 +35,7 @@ func openQuartz(ctx context.Context, o Options, _ string) (*computer.Desk, error
 		source.Close()
 		return nil, err
 	}
-	d := quartzDesk(driver, source)
+	d := quartzDesk(driver, source, o.Log)
 	d.System = quartz.SystemVersion()
 	if f, ok := measured.Load(o.StateDir, d.System); ok {
 		driver.(input.Wheeler).ReverseWheel(f.WheelReversed)
@@ -59,7 +61,7 @@ func openAppleScript(_ context.Context, o Options) (*computer.Desk, error) {
 		source.Close()
 		return nil, err
 	}
-	d := quartzDesk(driver, source)
+	d := quartzDesk(driver, source, o.Log)
 	d.Can = &computer.Can{
 		Actions:     []computer.ActionType{computer.Screenshot, computer.Click, computer.Keypress, computer.Type, computer.Wait},
 		PlainClicks: true, ASCII: true, MainDisplay: true,
@@ -72,9 +74,9 @@ func openAppleScript(_ context.Context, o Options) (*computer.Desk, error) {
 // posts carries nothing that tells it from the person's.
 var errNoTag = errors.New("what System Events send cannot be told from the person's own mouse and keyboard")
 
-func quartzDesk(driver input.Driver, source capture.Source) *computer.Desk {
+func quartzDesk(driver input.Driver, source capture.Source, log zerolog.Logger) *computer.Desk {
 	return &computer.Desk{
-		Input: driver, Source: source, Permissions: grants(grant.Look), Unwatched: errNoTag,
+		Input: driver, Source: source, Permissions: grants(grant.Look), Unwatched: errNoTag, Awake: awake(driver, log),
 		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"drawbridge/bridge/gate"
 	"drawbridge/bridge/measured"
 	"drawbridge/bridge/stop"
+	"drawbridge/input"
 	"drawbridge/input/virtual"
 	"drawbridge/internal/quartz"
 	"drawbridge/internal/x11/person"
@@ -112,6 +113,12 @@ func (m *macDesk) set(t *testing.T, name, value string) {
 }
 
 func (m *macDesk) posted(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(m.noted(t), func(e string) bool { return strings.HasPrefix(e, "awake ") })
+}
+
+// noted is what was posted, and what was done to keep the display awake.
+func (m *macDesk) noted(t *testing.T) []string {
 	t.Helper()
 	all, err := m.Posted()
 	if err != nil {
@@ -305,12 +312,15 @@ func TestQuartzWithheld(t *testing.T) {
 
 // whenDragging acts as soon as a drag is under way, and tells what became of it.
 // What was posted before is to be taken first.
-func (m *macDesk) whenDragging(act func() error) <-chan error {
+func (m *macDesk) whenDragging(act func() error) <-chan error { return m.when("dragged ", act) }
+
+// when acts as soon as something that begins so is posted.
+func (m *macDesk) when(posted string, act func() error) <-chan error {
 	acted := make(chan error, 1)
 	go func() {
 		for {
 			log, err := os.ReadFile(m.Log())
-			if err == nil && bytes.Contains(log, []byte("\ndragged ")) {
+			if err == nil && bytes.Contains(log, []byte("\n"+posted)) {
 				err = act()
 			} else if err == nil {
 				time.Sleep(time.Millisecond)
@@ -408,6 +418,106 @@ func TestQuartzHandBack(t *testing.T) {
 		if n := len(log); n < 2 || !strings.HasPrefix(log[n-1], "up 0 at ") {
 			t.Errorf("%s=%s: the last events are %q", c.name, c.value, log[max(0, len(log)-3):])
 		}
+	}
+}
+
+// clumsy is a driver that fails at its first key.
+type clumsy struct {
+	input.Driver
+	fail func() error
+}
+
+func (c *clumsy) Key(context.Context, input.Key, bool) error { return c.fail() }
+
+// TestQuartzKeptAwake: macOS keeps the display awake from before the first event of a
+// batch to after the last one, however it ends, and no longer.
+func TestQuartzKeptAwake(t *testing.T) {
+	m := openMac(t, Options{Backend: Native}, "1:0,0,640,400,2,0,0", 0)
+	p, err := person.Open(t.Context(), m.v.Display())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if r := m.call(t.Context(), t, `[{"type":"screenshot"}]`); r.IsError {
+		t.Fatal(r.Content[0].Text)
+	}
+	const (
+		drag = `[{"type":"drag","path":[[10,10],[1200,700],[10,10],[1200,700]]}]`
+		key  = `[{"type":"click","x":5,"y":5},{"type":"keypress","keys":["a"]}]`
+	)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	for _, c := range []struct {
+		name    string
+		actions string
+		ctx     context.Context
+		when    string       // is posted,
+		act     func() error // is done
+		fail    func() error // of the driver
+		reason  stop.Reason  // empty: it runs to its end
+	}{
+		{"to the end", drag, t.Context(), "", nil, nil, ""},
+		{"cancelled", drag, ctx, "dragged ", func() error { cancel(&stop.Error{Reason: stop.Stopped, Message: "stop"}); return nil }, nil, stop.Stopped},
+		{"handed back", drag, t.Context(), "dragged ", func() error { return errors.Join(p.Key(38, true), p.Key(38, false)) }, nil, stop.HandBack},
+		{"failed", key, t.Context(), "", nil, func() error { return errors.New("broken") }, stop.Err},
+		{"panicked", key, t.Context(), "", nil, func() error { panic("broken") }, stop.Err},
+		{"locked meanwhile", `[{"type":"click","x":5,"y":5},{"type":"wait"},{"type":"click","x":5,"y":5}]`, t.Context(),
+			"up 0 at ", func() error { return m.Set("locked", "1") }, nil, stop.Locked},
+		{"only looked", `[{"type":"screenshot"},{"type":"wait"}]`, t.Context(), "", nil, nil, ""},
+	} {
+		m.noted(t)
+		tool := m.tool
+		if c.fail != nil {
+			d := *m.desk
+			d.Input = &clumsy{m.desk.Input, c.fail}
+			m.tool = computer.New(computer.Options{Desk: &d, Config: computer.DefaultConfig(), Lease: gate.NewLease(filepath.Join(t.TempDir(), "lease"), 4),
+				HandBack: func() computer.HandBack { return computer.HandBack{} }, Log: zerolog.Nop()})
+			m.call(t.Context(), t, `[{"type":"screenshot"}]`)
+		}
+		var acted <-chan error
+		if c.act != nil {
+			acted = m.when(c.when, c.act)
+		}
+		r := m.call(c.ctx, t, c.actions)
+		if c.act != nil {
+			if err := <-acted; err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.set(t, "locked", "0")
+		m.tool = tool
+		s := r.StructuredContent.Stopped
+		if c.reason == "" && s != nil || c.reason != "" && (s == nil || s.Reason != c.reason) {
+			t.Errorf("%s: stopped %+v\n%s", c.name, s, r.Content[0].Text)
+		}
+		log := m.noted(t)
+		if c.name == "only looked" {
+			if len(log) > 0 {
+				t.Errorf("%s: %q", c.name, log)
+			}
+			continue
+		}
+		var awake []string
+		var last string
+		for _, e := range log {
+			if strings.HasPrefix(e, "awake ") {
+				awake = append(awake, e)
+			}
+			if !strings.HasPrefix(e, "up ") { // what was held is let go of after all else
+				last = e
+			}
+		}
+		if want := []string{"awake held: Drawbridge: a program uses the desktop", "awake given back"}; !slices.Equal(awake, want) || log[0] != want[0] || last != want[1] {
+			t.Errorf("%s: %q", c.name, log)
+		}
+	}
+
+	// Where macOS refuses, the batch runs all the same.
+	m.set(t, "power", "0")
+	if r := m.call(t.Context(), t, `[{"type":"click","x":5,"y":5}]`); r.IsError {
+		t.Error(r.Content[0].Text)
+	}
+	if log := m.noted(t); len(log) < 2 || slices.ContainsFunc(log, func(e string) bool { return strings.HasPrefix(e, "awake ") }) {
+		t.Errorf("posted %q", log)
 	}
 }
 

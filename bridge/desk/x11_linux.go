@@ -20,7 +20,7 @@ func openX11(ctx context.Context, o Options, display string) (*computer.Desk, er
 		return nil, err
 	}
 	s := session.Open()
-	waker := d.Input.(input.Waker)
+	sleeper := d.Input.(input.Sleeper)
 	d.Blocked = func(ctx context.Context) error {
 		switch state := s.State(ctx); {
 		case state.Away:
@@ -28,15 +28,15 @@ func openX11(ctx context.Context, o Options, display string) (*computer.Desk, er
 		case state.Locked:
 			return capture.ErrLocked
 		}
-		asleep, err := waker.Asleep(ctx)
+		asleep, err := sleeper.Asleep(ctx)
 		if asleep {
 			return capture.ErrAsleep
 		}
 		return err
 	}
-	awake := d.Awake
+	server := d.Awake
 	d.Awake = func(ctx context.Context) func() {
-		first, second := awake(ctx), s.KeepAwake(ctx, "a program uses the desktop")
+		first, second := server(ctx), s.KeepAwake(ctx, "a program uses the desktop")
 		return func() { second(); first() }
 	}
 	inner := d.Close
@@ -58,13 +58,7 @@ func x11Desk(ctx context.Context, o Options, display string, own bool) (*compute
 		Own: own, Display: display, Input: driver, Source: source, Permissions: granted,
 		Close: func() error { return errors.Join(driver.Close(), source.Close()) },
 	}
-	d.Awake = func(ctx context.Context) func() {
-		release, err := driver.(input.Waker).KeepAwake(ctx)
-		if err != nil {
-			o.Log.Debug().Err(err).Msg("the display is not kept awake")
-		}
-		return release
-	}
+	d.Awake = awake(driver, o.Log)
 	// A desktop of our own is watched too: a person may have come onto it by a
 	// remote desktop, and to watch costs nothing.
 	if d.Person, d.Unwatched = driver.(input.Watched).Watch(ctx); d.Unwatched != nil {

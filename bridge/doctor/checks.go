@@ -168,6 +168,9 @@ func testInput(ctx context.Context, o Options, displays []capture.Display) (chec
 		}
 	}()
 	pointer := checkPointer(ctx, driver, hand, start, displays)
+	if c, held := o.held(); held {
+		return []Check{c}, nil
+	}
 	checks = append(checks, pointer)
 
 	open := o.Open
@@ -191,6 +194,9 @@ func testInput(ctx context.Context, o Options, displays []capture.Display) (chec
 			continue
 		}
 		c := g.check(ctx, hand, driver, window)
+		if held, is := o.held(); is {
+			return append(checks, held), nil // and it may have been held before it was made
+		}
 		if found != nil && strings.HasPrefix(g.name, "type_") {
 			found.Typing = found.Typing && c.OK
 		}

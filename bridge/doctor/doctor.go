@@ -33,6 +33,9 @@ type Options struct {
 	// Hand makes the gestures; nil: a hand of the doctor's own. The agent gives
 	// one with its guard and journal.
 	Hand Gestures
+	// Held says why no gesture may be made now, and what to do about that; why is
+	// empty while they may. No more are tried then. nil: they always may.
+	Held func() (why, next string)
 	// InvertScroll turns the wheel round, as the configuration may ask.
 	InvertScroll bool
 	// Open opens the window that the gestures go into; nil: the one that fits
@@ -61,6 +64,15 @@ func (o Options) hand() Gestures {
 		hand = inverted{hand}
 	}
 	return hand
+}
+
+// held is the check that stands for all that may not be made now.
+func (o Options) held() (c Check, held bool) {
+	if o.Held == nil {
+		return c, false
+	}
+	why, next := o.Held()
+	return Check{Name: "input", Detail: "not tested: " + why, Next: next}, why != ""
 }
 
 func (o Options) plainHand() Gestures {
@@ -145,7 +157,10 @@ func Run(ctx context.Context, o Options) Report {
 		}
 		r.capture(ctx, d.Source, displays[0])
 	}
+	held, isHeld := o.held()
 	switch {
+	case isHeld && (o.App != "" || o.TestInput):
+		r.Checks = []Check{held}
 	case o.App != "":
 		r.Checks = testApp(ctx, o, o.hand())
 	case o.TestInput:

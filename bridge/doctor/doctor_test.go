@@ -387,3 +387,31 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Errorf("%s differs (-update rewrites it):\n%s", path, got)
 	}
 }
+
+// TestHeld: where no gesture may be made that is said once, with what to do about it;
+// nothing is made, and what was held in the middle of the test is not called broken.
+func TestHeld(t *testing.T) {
+	const why, next = "everything is paused by a tester", "go on first"
+	for after, want := range map[int][]string{0: {"input"}, 1: {"input"}, 3: {"pointer", "click", "input"}} {
+		d := simulated.New(simulated.Options{})
+		asked := 0
+		r := Run(t.Context(), Options{Desk: simulatedDesk(d), TestInput: true, Held: func() (string, string) {
+			if asked++; asked > after {
+				return why, next
+			}
+			return "", ""
+		}})
+		var names []string
+		for _, c := range r.Checks {
+			names = append(names, c.Name)
+		}
+		if last := r.Checks[len(r.Checks)-1]; r.OK || !slices.Equal(names, want) || last.OK || last.Detail != "not tested: "+why || last.Next != next {
+			t.Errorf("held at question %d: %+v", after+1, r.Checks)
+		}
+	}
+	d := simulated.New(simulated.Options{})
+	r := Run(t.Context(), Options{Desk: simulatedDesk(d), Held: func() (string, string) { return why, next }})
+	if !r.OK || len(r.Checks) > 0 {
+		t.Errorf("only looked: %+v", r)
+	}
+}

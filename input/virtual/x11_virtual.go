@@ -31,7 +31,8 @@ type Virtual struct {
 	number  int
 	auth    string // path of the authority file
 	dir     string
-	tempDir bool // dir is ours to remove
+	tempDir bool     // dir is ours to remove
+	owned   *os.File // says of such a directory that its owner lives
 
 	spawner *spawner
 	server  *child
@@ -102,8 +103,13 @@ func (v *Virtual) start(ctx context.Context, o Options) error {
 
 func (v *Virtual) makeDir(dir string) error {
 	if dir == "" {
-		tmp, err := os.MkdirTemp("", "drawbridge-desktop-")
-		v.dir, v.tempDir = tmp, err == nil
+		sweep(os.TempDir())
+		tmp, err := os.MkdirTemp("", tempDirs)
+		if err != nil {
+			return err
+		}
+		v.dir, v.tempDir = tmp, true
+		v.owned, err = own(tmp)
 		return err
 	}
 	v.dir = dir
@@ -279,6 +285,9 @@ func (v *Virtual) stop() {
 		}
 		if v.tempDir {
 			os.RemoveAll(v.dir)
+			if v.owned != nil {
+				v.owned.Close()
+			}
 			return
 		}
 		if v.auth != "" {

@@ -22,10 +22,13 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// TestMain doubles as the program that TestDiesWithUs kills.
+// TestMain doubles as the program that tests kill.
 func TestMain(m *testing.M) {
-	if os.Getenv("VIRTUAL_TEST_HOLD") != "" {
-		v, err := Start(context.Background(), Options{Dir: os.Getenv("VIRTUAL_TEST_HOLD")})
+	if dir := os.Getenv("VIRTUAL_TEST_HOLD"); dir != "" {
+		if dir == inTemp {
+			dir = ""
+		}
+		v, err := Start(context.Background(), Options{Dir: dir})
 		if err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
@@ -35,6 +38,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// inTemp has that program use a temporary directory.
+const inTemp = "temp"
 
 func start(t *testing.T, o Options) *Virtual {
 	t.Helper()
@@ -186,24 +192,7 @@ func TestDiesWithUs(t *testing.T) {
 	if err := Available(); err != nil {
 		t.Skip(err)
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "VIRTUAL_TEST_HOLD="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := strings.Fields(line)
-	if len(f) != 2 || f[0] == "error" {
-		t.Fatalf("the holder said %q", line)
-	}
+	cmd, f := hold(t, t.TempDir())
 	for _, pid := range f {
 		if !running(t, pid) {
 			t.Fatalf("process %s is not running before the kill", pid)
@@ -217,6 +206,86 @@ func TestDiesWithUs(t *testing.T) {
 				t.Fatalf("process %s outlived the one that started it", pid)
 			}
 		}
+	}
+}
+
+// hold starts a program that has a desktop until it is killed, and returns the numbers
+// of the desktop's processes.
+func hold(t *testing.T, dir string) (cmd *exec.Cmd, pids []string) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "VIRTUAL_TEST_HOLD="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids = strings.Fields(line)
+	if len(pids) != 2 || pids[0] == "error" {
+		t.Fatalf("the holder said %q", line)
+	}
+	return cmd, pids
+}
+
+// A start removes what killed processes left among temporary files, and nothing else.
+func TestSweep(t *testing.T) {
+	if err := Available(); err != nil {
+		t.Skip(err)
+	}
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	made := func() (names []string) {
+		t.Helper()
+		all, err := os.ReadDir(temp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	for _, name := range []string{tempDirs + "unfinished", "lock", tempDirs + "link/" + lockName} {
+		if err := os.MkdirAll(filepath.Join(temp, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(temp, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What is no directory, or locked through a link, is nobody's of ours.
+	if err := os.Remove(filepath.Join(temp, tempDirs+"link", lockName)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(temp, "lock"), filepath.Join(temp, tempDirs+"link", lockName)); err != nil {
+		t.Fatal(err)
+	}
+	others := made()
+	hold(t, inTemp)
+	living := made()
+	dead, _ := hold(t, inTemp)
+	if n := len(made()); n != len(others)+2 {
+		t.Fatalf("the holders made %q", made())
+	}
+	dead.Process.Kill()
+	dead.Wait()
+	v := start(t, Options{})
+	if got := slices.DeleteFunc(made(), func(n string) bool { return n == filepath.Base(v.dir) }); !slices.Equal(got, living) {
+		t.Errorf("there is %q, want %q", got, living)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := made(); !slices.Equal(got, living) {
+		t.Errorf("in the end there is %q, want %q", got, living)
 	}
 }
 

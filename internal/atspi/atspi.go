@@ -23,7 +23,7 @@ import (
 type Part struct {
 	Role   string // the protocol's name for what it is: "push button"; empty: nobody says
 	Secure bool   // it shows no one what is typed into it
-	Lines  bool   // it is a text of several lines, which takes a Tab as text
+	Lines  bool   // it is a text of several lines, which takes a Tab as text; told of the keyboard's part alone
 }
 
 // Window says which window is meant: whose it is, where on the screen, in pixels, and
@@ -49,6 +49,8 @@ const (
 	mostWide  = 256  // parts side by side
 	mostParts = 2000 // that are looked at for the one with the keyboard
 	mostKept  = 64   // windows that are remembered
+	// mostAtOnce parts inside of each other are asked at once.
+	mostAtOnce = 16
 )
 
 // aside is by how many pixels each edge of a window may differ between what the
@@ -106,6 +108,7 @@ type Desktop struct {
 
 	roots map[uint32][]ref     // of programs, by their process
 	kept  map[Window]top       // windows that were found
+	ways  map[uint32][]ref     // of programs, the parts that lay under the last place, from the window's inwards
 	last  map[uint32]ref       // the part of a program that was under the pointer or had the keyboard
 	hung  map[string]time.Time // since when programs do not answer, by their name on the bus
 }
@@ -128,7 +131,7 @@ func Open(ctx context.Context, address string) (*Desktop, error) {
 	}
 	context.AfterFunc(bus.Context(), cancel)
 	return &Desktop{bus: bus, turn: make(chan struct{}, 1),
-		roots: map[uint32][]ref{}, kept: map[Window]top{}, last: map[uint32]ref{}, hung: map[string]time.Time{}}, nil
+		roots: map[uint32][]ref{}, kept: map[Window]top{}, ways: map[uint32][]ref{}, last: map[uint32]ref{}, hung: map[string]time.Time{}}, nil
 }
 
 // Done is closed when the connection has ended.
@@ -142,35 +145,65 @@ func (d *Desktop) Close() error {
 	return err
 }
 
-// Under tells what lies at p, in pixels of the screen, in window w; nil: its
-// program does not say.
+// Under tells what lies at p, in pixels of the screen, in window w, but not whether
+// it takes lines; nil: its program does not say.
 func (d *Desktop) Under(ctx context.Context, w Window, p image.Point) (*Part, error) {
 	return d.inside(ctx, w, func(ctx context.Context, t top) (*Part, error) {
-		var part *Part
-		for r, depth := t.ref, 0; depth < mostDeep; depth++ {
-			// What lies inside of it, and what it is should nothing do: asked together.
-			at := d.call(ctx, r, component+"GetAccessibleAtPoint", int32(p.X/t.scale), int32(p.Y/t.scale), screenCoordinates)
-			of := d.ask(ctx, r)
+		ask := func(r ref) under {
+			return under{r, d.call(ctx, r, component+"GetAccessibleAtPoint", int32(p.X/t.scale), int32(p.Y/t.scale), screenCoordinates),
+				d.call(ctx, r, accessible+"GetRole")}
+		}
+		// Each part knows only the next one inside of it. Those on the way that was gone
+		// last are asked all at once, since places are mostly near each other; an answer
+		// that leads elsewhere makes those after it worthless.
+		way := d.ways[w.PID]
+		if len(way) == 0 || way[0] != t.ref {
+			way = []ref{t.ref}
+		}
+		known := make([]under, len(way))
+		for i, r := range way {
+			known[i] = ask(r)
+		}
+		gone := known[:1:1]
+		for len(gone) < mostDeep {
+			here := gone[len(gone)-1]
 			var next ref
-			if err := at.store(&next); err != nil && ctx.Err() != nil {
+			if err := here.at.store(&next); err != nil && ctx.Err() != nil {
 				return nil, err
 			}
-			here, _, err := of.answer()
-			if err != nil {
-				if part != nil && ctx.Err() == nil {
-					break // it names one that is not there
-				}
-				return nil, err
-			}
-			part, d.last[w.PID] = here, r
 			// What has no parts with places need not answer.
-			if next.none() || next == r {
+			if next.none() || next == here.ref {
 				break
 			}
-			r = next
+			if n := len(gone); n < len(known) && known[n].ref == next {
+				gone = append(gone, known[n])
+				continue
+			}
+			known = nil
+			gone = append(gone, ask(next))
 		}
-		return part, nil
+		// The last may be named and not be there.
+		for n := len(gone); ; n-- {
+			var role uint32
+			if err := gone[n-1].role.store(&role); err != nil && (n == 1 || ctx.Err() != nil) {
+				return nil, err
+			} else if err != nil {
+				continue
+			}
+			way = nil
+			for _, u := range gone[:min(n, mostAtOnce)] {
+				way = append(way, u.ref)
+			}
+			d.ways[w.PID], d.last[w.PID] = way, gone[n-1].ref
+			return &Part{Role: roleName(role), Secure: role == rolePasswordText}, nil
+		}
 	})
+}
+
+// under is a part that was asked what lies inside of it at a place, and what it is.
+type under struct {
+	ref
+	at, role answer
 }
 
 // Keyboard tells which part of window w, which has the keyboard, takes the keys;
@@ -262,11 +295,17 @@ func (d *Desktop) find(ctx context.Context, w Window) (top, error) {
 	t, err := d.findIn(ctx, w)
 	if err != nil && known && ctx.Err() == nil {
 		// A process of this number had gone.
-		delete(d.roots, w.PID)
-		delete(d.last, w.PID)
+		d.forget(w.PID)
 		t, err = d.findIn(ctx, w)
 	}
 	return t, err
+}
+
+// forget drops what is known of a program.
+func (d *Desktop) forget(pid uint32) {
+	delete(d.roots, pid)
+	delete(d.ways, pid)
+	delete(d.last, pid)
 }
 
 func (d *Desktop) findIn(ctx context.Context, w Window) (top, error) {
@@ -351,8 +390,7 @@ func (d *Desktop) enumerate(ctx context.Context) error {
 	for pid, roots := range d.roots {
 		roots = slices.DeleteFunc(roots, func(r ref) bool { return !slices.Contains(all, r) })
 		if len(roots) == 0 {
-			delete(d.roots, pid)
-			delete(d.last, pid)
+			d.forget(pid)
 			continue
 		}
 		d.roots[pid] = roots

@@ -27,6 +27,7 @@ type node struct {
 	at       [4]int32
 	children []ref
 	point    ref           // what GetAccessibleAtPoint answers
+	points   map[int32]ref // and at some places, by how far right they are
 	hang     chan struct{} // holds every answer back until it is closed
 }
 
@@ -45,10 +46,14 @@ func (n *node) GetExtents(uint32) (struct{ X, Y, Width, Height int32 }, *dbus.Er
 }
 func (n *node) GetAccessibleAtPoint(x, y int32, _ uint32) (ref, *dbus.Error) {
 	n.wait()
-	if n.point.Name == "" {
-		return ref{n.point.Name, nullPath}, nil
+	point, ok := n.points[x]
+	if !ok {
+		point = n.point
 	}
-	return n.point, nil
+	if point.Name == "" {
+		return ref{point.Name, nullPath}, nil
+	}
+	return point, nil
 }
 
 // program is a fake program, or the fake registry.
@@ -136,7 +141,7 @@ func TestDesktop(t *testing.T) {
 		"a text of several lines": {func(p *program, top *node) {
 			top.point = p.put("/text", &node{role: 61, state: []uint32{focused[0] | 1<<stateMultiLine}})
 			top.children = []ref{top.point}
-		}, &Part{Role: "text", Lines: true}, &Part{Role: "text", Lines: true}},
+		}, &Part{Role: "text"}, &Part{Role: "text", Lines: true}},
 		"nothing inside": {func(p *program, top *node) {}, &Part{Role: "frame"}, nil},
 		"another window": {func(p *program, top *node) { top.at = [4]int32{0, 0, 50, 50} }, nil, nil},
 		"points of two pixels": {func(p *program, top *node) {
@@ -213,6 +218,28 @@ func TestWindowsInOnePlace(t *testing.T) {
 		got, err := d.Under(t.Context(), w, image.Pt(300, 300))
 		if err != nil || (got == nil) != (want == "") || got != nil && got.Role != want {
 			t.Errorf("%s: %+v, %v; want %q", title, got, err, want)
+		}
+	}
+}
+
+// What lies at a place does not depend on where was looked before.
+func TestUnderElsewhere(t *testing.T) {
+	d := open(t, func(p *program, top *node) {
+		button, text := p.put("/button", &node{role: 43}), p.put("/text", &node{role: 61})
+		inner := p.put("/inner", &node{role: 23, points: map[int32]ref{300: button}})
+		box := p.put("/box", &node{role: 39, points: map[int32]ref{300: inner, 301: text, 302: {p.name, "/gone"}}})
+		top.points = map[int32]ref{300: box, 301: box, 302: box, 303: text, 305: box}
+	})
+	want := map[int]string{300: "push button", 301: "text", 302: "panel", 303: "text", 304: "frame", 305: "panel"}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for first := range want {
+		for second := range want {
+			for _, x := range []int{first, second, second} {
+				if got, err := d.Under(ctx, here(), image.Pt(x, 300)); err != nil || got == nil || got.Role != want[x] {
+					t.Errorf("at %d, after %d: %+v, %v; want %s", x, first, got, err, want[x])
+				}
+			}
 		}
 	}
 }

@@ -58,16 +58,30 @@ const serving = 30 * time.Second
 
 // Start starts an agent and returns when it serves.
 func Start(ctx context.Context, o Options) (*Agent, error) {
-	if err := os.MkdirAll(o.State, 0o700); err != nil {
+	a := prepare(o)
+	a.cmd.Stdout, a.cmd.Stderr = a.out, a.out
+	if err := a.start(ctx); err != nil {
 		return nil, err
 	}
+	return a, nil
+}
+
+func prepare(o Options) *Agent {
 	args := append([]string{"run", "--state", o.State, "--no-tray", "--listen", "127.0.0.1:0"}, o.Args...)
 	a := &Agent{Bin: o.Bin, State: o.State, cmd: exec.Command(o.Bin, args...), out: &output{}, done: make(chan struct{})}
 	a.cmd.Env = append(os.Environ(), o.Env...)
-	a.cmd.Stdout, a.cmd.Stderr = a.out, a.out
+	return a
+}
+
+// start starts the process and returns when it serves. On an error nothing runs.
+func (a *Agent) start(ctx context.Context) error {
+	if err := os.MkdirAll(a.State, 0o700); err != nil {
+		return err
+	}
+	args := strings.Join(a.cmd.Args[1:], " ")
 	begin := time.Now()
 	if err := a.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	a.PID = a.cmd.Process.Pid
 	go func() { // ends with the process
@@ -82,19 +96,19 @@ func Start(ctx context.Context, o Options) (*Agent, error) {
 	for {
 		select {
 		case <-a.done:
-			return nil, fmt.Errorf("%s ended at the start: %v\n%s", strings.Join(args, " "), a.err, a.out)
+			return fmt.Errorf("%s ended at the start: %v\n%s", args, a.err, a.out)
 		case <-ctx.Done():
-			err := fmt.Errorf("%s does not serve: %w\n%s", strings.Join(args, " "), context.Cause(ctx), a.out)
-			return nil, errors.Join(err, a.Stop())
+			err := fmt.Errorf("%s does not serve: %w\n%s", args, context.Cause(ctx), a.out)
+			return errors.Join(err, a.Stop())
 		case <-look.C:
 		}
 		ok, err := a.readEndpoint()
 		if err != nil {
-			return nil, errors.Join(err, a.Stop())
+			return errors.Join(err, a.Stop())
 		}
 		if ok {
 			a.Took = time.Since(begin)
-			return a, nil
+			return nil
 		}
 	}
 }

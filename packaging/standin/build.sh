@@ -14,7 +14,7 @@ lib=$out/lib
 objc=$(dirname "$($cc -print-file-name=include/objc/objc.h)")/..
 gnustep="$(gnustep-config --objc-flags | sed 's/-MMD -MP//; s/-Wall//') -I$objc"
 $cc -shared -fPIC -O1 -g -std=gnu17 -Wall -Wno-unused-parameter -o "$lib/libstandin.so" \
-	"$src/control.c" "$src/foundation.c" "$src/events.c" "$src/keyboard.c" "$src/hotkeys.c" "$src/displays.c" "$src/loops.c" "$src/taps.c" "$src/grants.c" "$src/keychain.c" "$src/accessibility.c" -lX11 -lXtst -lXi -lm -lpthread
+	"$src/control.c" "$src/foundation.c" "$src/events.c" "$src/keyboard.c" "$src/hotkeys.c" "$src/displays.c" "$src/loops.c" "$src/taps.c" "$src/grants.c" "$src/keychain.c" "$src/power.c" "$src/accessibility.c" -lX11 -lXtst -lXi -lm -lpthread
 $cc -shared -fPIC -O2 -Wno-deprecated -I"$objc" -o "$lib/libobjc.A.so" "$src/objc.c" -lobjc
 # shellcheck disable=SC2086
 $cc -shared -fPIC -O1 -std=gnu11 $gnustep -w -o "$lib/libkit.so" "$src/kit.m" "$src/notices.m" -Wl,--no-as-needed \
@@ -27,7 +27,7 @@ framework() { # NAME LIBRARY
 	mkdir -p "$out/System/Library/Frameworks/$1.framework"
 	ln -sf "$lib/$2" "$out/System/Library/Frameworks/$1.framework/$1"
 }
-for f in CoreFoundation CoreGraphics ApplicationServices Carbon Security; do framework $f libstandin.so; done
+for f in CoreFoundation CoreGraphics ApplicationServices Carbon Security IOKit; do framework $f libstandin.so; done
 for f in Foundation ScreenCaptureKit UserNotifications; do framework $f libkit.so; done
 framework AppKit libappkit.so
 ln -sf "$lib/libstandin.so" "$out/usr/lib/libSystem.B.dylib"

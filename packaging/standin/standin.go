@@ -49,7 +49,7 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 	for _, s := range [][2]string{
 		{"xauthority", xauthority}, {"x", display}, {"displays", displays}, {"log", log},
 		{"trusted", "1"}, {"post", "1"}, {"screen", "1"}, {"preflight", "1"}, {"listen", "1"}, {"tap", "ok"}, {"ax", "ok"}, {"macos", "15.1"}, {"reversed", "0"}, {"counters", "ok"}, {"counted", "1"}, {"graphic", "1"}, {"console", "1"}, {"locked", "0"}, {"asleep", "0"},
-		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"bundle", "0"}, {"notices", "1"}, {"sck", "ok"}, {"keylock", "0"},
+		{"deaf", "0"}, {"secure", "0"}, {"source", "com.apple.keylayout.US"}, {"bundle", "0"}, {"notices", "1"}, {"sck", "ok"}, {"keylock", "0"}, {"power", "1"},
 	} {
 		if err := d.Set(s[0], s[1]); err != nil {
 			return nil, err
@@ -85,6 +85,7 @@ func Open(display, xauthority, displays, log string) (*Desk, error) {
 //	keychain   the file that keeps the Keychain's items; empty: they end with the
 //	           process
 //	keylock    1: the Keychain is locked
+//	power      0: power management refuses to keep the display awake
 func (d *Desk) Set(name, value string) error {
 	if set(name, value) == 0 {
 		return fmt.Errorf("the stand-in has no setting %s=%s", name, value)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the macOS sources on Linux, over the stand-in for Apple's frameworks. With
-# the word torture it also lets a person break into batches there, and kills agents.
+# the word torture it does what make torture does there, instead of the tests.
 set -eu
 cd "$(dirname "$0")/../.."
 go=${GO:-go}
@@ -24,17 +24,19 @@ packaging/standin/build.sh "$out"
 DRAWBRIDGE_STANDIN=$(cd "$out" && pwd)
 export DRAWBRIDGE_STANDIN
 tags="-tags standin -modfile $out/go.mod"
+if [ "${1:-}" = torture ]; then
+	# shellcheck disable=SC2086
+	exec "$go" run $tags ./packaging/torture
+fi
 packages="./input ./capture ./bridge/desk ./bridge/seal ./internal/quartz ./packaging/standin ./ui ./app ./bridge/grant ./bridge/doctor"
 run='Quartz|Cocoa|ReadLayout|Faults|Translate|Settings'
-if [ "${1:-}" = torture ]; then
-	packages="$packages ./packaging/torture"
-	run="$run|^TestHandBacks|^TestCrowd|^TestFixtures|^TestFocusThief|^TestKilled"
-fi
 # shellcheck disable=SC2086
-"$go" vet $tags $packages
+"$go" vet $tags $packages ./packaging/torture
 # shellcheck disable=SC2086
 "$go" test $tags -race -count=1 -timeout 10m -run "$run" -coverprofile "$out/cover" \
 	-coverpkg=drawbridge/input,drawbridge/capture,drawbridge/internal/quartz,drawbridge/internal/cocoa,drawbridge/bridge/desk,drawbridge/bridge/seal,drawbridge/ui,drawbridge/bridge/grant,drawbridge/bridge/doctor $packages
+# shellcheck disable=SC2086
+"$go" test $tags -race -count=1 -timeout 10m ./packaging/torture
 # A library that ends the process with 0 leaves no profile, and none is not enough.
 awk '/(quartz|cocoa|applescript)_[a-z]*\.go:|internal\/(quartz|cocoa)\// {
 	key = $1; n[key] = $2; if ($3 > 0) hit[key] = 1

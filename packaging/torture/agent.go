@@ -31,35 +31,31 @@ const stopName = "drawbridge stop"
 const journalFile = "held.json"
 
 // stops has n batches run in an agent and ends each by the command `drawbridge
-// stop`, and measures from the start of that command to the last event.
+// stop`, and measures from the start of that command to the last event. dir, a new
+// directory, is for its files.
 func stops(ctx context.Context, bin, dir string, n int, rnd *rand.Rand) (trials []trial, err error) {
-	state := filepath.Join(dir, "state")
-	a, err := agent.Start(ctx, agent.Options{Bin: bin, State: state, Args: []string{"--backend", "virtual", "--allow", "computer"}})
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	a, display, end, err := startAgent(ctx, bin, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, a.Stop()) }()
-	out, err := exec.CommandContext(ctx, bin, "status", "--state", state, "--json").Output()
-	if err != nil {
-		return nil, fmt.Errorf("drawbridge status: %w", err)
-	}
-	var status struct{ Display string }
-	if err := json.Unmarshal(out, &status); err != nil || status.Display == "" {
-		return nil, fmt.Errorf("drawbridge status tells no display: %s", out)
-	}
-	defer lend(filepath.Join(state, desk.VirtualDir))()
-	log, err := openDeviceLog(ctx, status.Display)
+	defer func() { err = errors.Join(err, end()) }()
+	state := a.State
+	log, err := openDeviceLog(ctx, display)
 	if err != nil {
 		return nil, err
 	}
 	defer log.close()
 	long := `{"actions":` + repeat(20, `{"type":"scroll","x":%d,"y":10,"scroll_y":4800}`) + `}`
-	if out, err := exec.CommandContext(ctx, bin, "call", "--state", state, "computer", `{"actions":[{"type":"screenshot"}]}`, "--out", dir).CombinedOutput(); err != nil {
+	pictures := filepath.Join(dir, "pictures")
+	if out, err := exec.CommandContext(ctx, bin, "call", "--state", state, "computer", `{"actions":[{"type":"screenshot"}]}`, "--out", pictures).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("the first look: %w\n%s", err, out)
 	}
 	for range n {
 		log.take()
-		call := exec.CommandContext(ctx, bin, "call", "--state", state, "--json", "computer", long, "--out", dir)
+		call := exec.CommandContext(ctx, bin, "call", "--state", state, "--json", "computer", long, "--out", pictures)
 		ended := make(chan []byte, 1)
 		go func() {
 			out, _ := call.Output() // a batch that stopped is an error to the command
@@ -88,20 +84,6 @@ func stops(ctx context.Context, bin, dir string, n int, rnd *rand.Rand) (trials 
 		trials = append(trials, t)
 	}
 	return trials, nil
-}
-
-// lend opens a desktop to this process, whose authority file is in dir, until it is
-// given back.
-func lend(dir string) (back func()) {
-	before, was := os.LookupEnv("XAUTHORITY")
-	os.Setenv("XAUTHORITY", filepath.Join(dir, "Xauthority"))
-	return func() {
-		if was {
-			os.Setenv("XAUTHORITY", before)
-		} else {
-			os.Unsetenv("XAUTHORITY")
-		}
-	}
 }
 
 // What a process that is killed is in the middle of.

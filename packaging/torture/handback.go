@@ -77,8 +77,9 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 	defer stopNow(nil)
 
 	type outcome struct {
-		reason stop.Reason
-		err    error
+		reason  stop.Reason
+		message string
+		err     error
 	}
 	ended := make(chan outcome, 1)
 	waiting, over := context.WithCancel(ctx)
@@ -88,7 +89,7 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 		s, err := call(running, tool, client, b.actions)
 		o := outcome{err: err}
 		if s.Stopped != nil {
-			o.reason = s.Stopped.Reason
+			o.reason, o.message = s.Stopped.Reason, s.Stopped.Message
 		}
 		ended <- o
 	}()
@@ -99,7 +100,7 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 			// What the person did last, after the trial before, was seen only now.
 			return r.interrupted(ctx, tool, client, b, rnd, act, first, reason)
 		}
-		return t, fmt.Errorf("%s: no event came: %w; it ended with %q, %v", b.name, err, o.reason, o.err)
+		return t, fmt.Errorf("%s: no event came: %w; it ended with %q (%s), %v", b.name, err, o.reason, o.message, o.err)
 	}
 	time.Sleep(time.Duration(rnd.Int64N(int64(latest))))
 	if err := act(ctx, stopNow); err != nil {
@@ -110,7 +111,7 @@ func (r *rig) interrupted(ctx context.Context, tool *computer.Tool, client strin
 		return t, o.err
 	}
 	if o.reason != reason {
-		return t, fmt.Errorf("%s: stopped for %q, want %q", b.name, o.reason, reason)
+		return t, fmt.Errorf("%s: stopped for %q (%s), want %q", b.name, o.reason, o.message, reason)
 	}
 	if err := r.allUp(); err != nil {
 		return t, fmt.Errorf("%s: %w", b.name, err)
@@ -170,12 +171,16 @@ func (r *rig) act(rnd *rand.Rand) error {
 	case 0:
 		return r.person.Move(9, -9)
 	case 1:
-		if err := r.person.Button(1, true); err != nil {
-			return err
-		}
-		return r.person.Button(1, false)
+		return r.press()
 	}
 	return r.key()
+}
+
+func (r *rig) press() error {
+	if err := r.person.Button(1, true); err != nil {
+		return err
+	}
+	return r.person.Button(1, false)
 }
 
 func (r *rig) key() error {
@@ -215,10 +220,16 @@ const control, alt, escape = 37, 64, 9
 func (r *rig) panics(ctx context.Context, n int, rnd *rand.Rand) (trials []trial, err error) {
 	blind := *r.desk
 	blind.Person, blind.Unwatched = nil, nil
-	tool := computer.New(computer.Options{Desk: &blind, Config: r.config(), Lease: r.order, Log: zerolog.Nop()})
+	tool := computer.New(computer.Options{Desk: &blind, Config: r.config(), Lease: r.order,
+		HandBack: func() computer.HandBack { return computer.HandBack{AllowUnwatched: true} }, Log: zerolog.Nop()})
 	defer tool.Close()
 	pressed := make(chan struct{}, 1)
-	g, err := r.desk.Input.(input.Grabber).Grab(ctx, []input.Key{input.Control, input.Alt}, input.Escape, func() { pressed <- struct{}{} })
+	g, err := r.desk.Input.(input.Grabber).Grab(ctx, []input.Key{input.Control, input.Alt}, input.Escape, func() {
+		select {
+		case pressed <- struct{}{}:
+		default: // once is enough
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -229,27 +240,15 @@ func (r *rig) panics(ctx context.Context, n int, rnd *rand.Rand) (trials []trial
 	for range n {
 		b := batches[rnd.IntN(len(batches))]
 		t, err := r.interrupted(ctx, tool, "panic", b, rnd, func(ctx context.Context, stopNow context.CancelCauseFunc) error {
-			for _, k := range []byte{control, alt, escape} {
-				if err := r.person.Key(k, true); err != nil {
-					return err
-				}
-			}
-			select {
-			case <-pressed:
-				stopNow(&stop.Error{Reason: stop.Stopped, Message: "the panic chord"})
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			for _, k := range []byte{escape, alt, control} {
-				if err := r.person.Key(k, false); err != nil {
-					return err
-				}
-			}
-			return nil
+			return r.chord(ctx, pressed, func() { stopNow(&stop.Error{Reason: stop.Stopped, Message: "the panic chord"}) })
 		}, func(all []did) int { // the chord is whole with its last key
-			return slices.IndexFunc(all, func(e did) bool {
-				return !e.Device.XTest && e.Kind == x11.RawKeyPress && e.Detail == escape
-			})
+			last := -1
+			for i, e := range all {
+				if !e.Device.XTest && e.Kind == x11.RawKeyPress && e.Detail == escape {
+					last = i
+				}
+			}
+			return last
 		}, stop.Stopped)
 		t.batch = panicName
 		if err != nil {
@@ -261,6 +260,47 @@ func (r *rig) panics(ctx context.Context, n int, rnd *rand.Rand) (trials []trial
 }
 
 const panicName = "panic chord"
+
+// again is after how long the person presses a chord once more that was not heard.
+const again = 200 * time.Millisecond
+
+// chord has the person press the panic chord until it is heard.
+func (r *rig) chord(ctx context.Context, pressed <-chan struct{}, heard func()) error {
+	select {
+	case <-pressed: // of the trial before
+	default:
+	}
+	keys := []byte{control, alt, escape}
+	for try := 1; try <= chordTries; try++ {
+		for _, k := range keys {
+			if err := r.person.Key(k, true); err != nil {
+				return err
+			}
+		}
+		var late <-chan time.Time
+		if try < chordTries {
+			late = time.After(again)
+		}
+		done := false
+		select {
+		case <-pressed:
+			heard()
+			done = true
+		case <-late:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		for _, k := range slices.Backward(keys) {
+			if err := r.person.Key(k, false); err != nil {
+				return err
+			}
+		}
+		if done {
+			return nil
+		}
+	}
+	return fmt.Errorf("the panic chord was pressed %d times and not heard", chordTries)
+}
 
 // table sums trials up, by batch and all together.
 func table(trials []trial) string {

@@ -65,13 +65,11 @@ func torture(ctx context.Context, n int, seed uint64, clients time.Duration) (er
 	}
 	few := max(n/10, 1)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	if canPanic {
-		chords, err := r.panics(ctx, few, rnd)
-		if err != nil {
-			return fmt.Errorf("the panic chord, after %d: %w", len(chords), err)
-		}
-		trials = append(trials, chords...)
+	chords, err := r.panics(ctx, few, rnd)
+	if err != nil {
+		return fmt.Errorf("the panic chord, after %d: %w", len(chords), err)
 	}
+	trials = append(trials, chords...)
 	commands, err := stops(ctx, bin, filepath.Join(dir, "agent"), few, rnd)
 	if err != nil {
 		return fmt.Errorf("drawbridge stop, after %d: %w", len(commands), err)

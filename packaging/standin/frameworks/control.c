@@ -107,6 +107,7 @@ API int standin_set(const char *name, const char *value) {
 	else if (!strcmp(name, "sck") && strlen(value) < sizeof standin.sck) strcpy(standin.sck, value);
 	else if (!strcmp(name, "keychain") && strlen(value) < sizeof standin.keychain) strcpy(standin.keychain, value);
 	else if (!strcmp(name, "keylock")) standin.keylock = on;
+	else if (!strcmp(name, "power")) standin.unpowered = !on;
 	else ok = false;
 	pthread_mutex_unlock(&standin_lock);
 	return ok;
@@ -114,7 +115,7 @@ API int standin_set(const char *name, const char *value) {
 
 /* A whole program takes its settings from STANDIN_name in the environment. */
 __attribute__((constructor)) static void from_environment(void) {
-	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "ax", "macos", "reversed", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "bundle", "notices", "sck", "keychain", "keylock"};
+	static const char *names[] = {"xauthority", "x", "log", "displays", "trusted", "post", "screen", "preflight", "ax", "macos", "reversed", "listen", "tap", "counters", "counted", "graphic", "console", "locked", "asleep", "deaf", "secure", "source", "bundle", "notices", "sck", "keychain", "keylock", "power"};
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		char key[64];
 		snprintf(key, sizeof key, "STANDIN_%s", names[i]);

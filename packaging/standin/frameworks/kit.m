@@ -7,9 +7,26 @@
  * points from the display's corner, width and height are in pixels (SCStream.h). */
 #import <Foundation/Foundation.h>
 #include "standin.h"
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* GNUstep's NSTask takes the signal of children that ended, which macOS's does not, by
+ * a handler that runs on whatever stack there is. Go's stacks are too small for that,
+ * and get overwritten (os/signal: such handlers need SA_ONSTACK). Go's is put back. */
+@interface Signals : NSObject
+@end
+@implementation Signals
++ (void)load {
+	struct sigaction go;
+	NSAutoreleasePool *pool = [NSAutoreleasePool new];
+	sigaction(SIGCHLD, NULL, &go);
+	[NSTask class]; /* takes it, once */
+	sigaction(SIGCHLD, &go, NULL);
+	[pool release];
+}
+@end
 
 /* The Block ABI of clang (Block_layout). A block of purego's is a plain object. */
 struct block { Class isa; int flags, reserved; void (*invoke)(void *, ...); void *descriptor; };

@@ -38,6 +38,7 @@ struct settings {
 	char sck[64];      /* ok, error:CODE, never, late:MS, absent */
 	char keychain[1024]; /* the file of the Keychain's items; empty: they end with the program */
 	bool keylock;      /* keylock=1: the Keychain is locked */
+	bool unpowered;    /* power=0: power management refuses assertions */
 	struct display displays[8];
 	int n;
 };
