@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +28,7 @@ func (c *cli) auditCommand() *cobra.Command {
 				return usagef("-n must not be negative")
 			}
 			return c.withAudit(func(dir string) error {
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+				ctx, stop := untilSignal(cmd.Context())
 				defer stop()
 				err := audit.Tail(ctx, dir, n, follow, c.out)
 				if errors.Is(err, context.Canceled) {

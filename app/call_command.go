@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +48,7 @@ func (c *cli) call(ctx context.Context, name, raw, out string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	s, err := c.openSession(ctx)
 	if err != nil {
@@ -61,6 +59,7 @@ func (c *cli) call(ctx context.Context, name, raw, out string) error {
 	if err != nil {
 		return err
 	}
+	stop() // whoever reads the output may not
 	res := result{raw: raw2}
 	if err := json.Unmarshal(raw2, &res); err != nil {
 		return fmt.Errorf("the result is no tool result: %w", err)

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +26,7 @@ client is taken from ` + tokenEnv + `.`,
 }
 
 func (c *cli) connect(ctx context.Context, client string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	conn, err := c.dial(ctx, client)
 	if err != nil {

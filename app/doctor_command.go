@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -47,7 +44,7 @@ which types into the text that is open there. Exit code 0 means that all that wa
 			if req.App != "" && len(grant.List()) == 0 {
 				return usagef("--app exists only on macOS; without it the test uses a window of its own")
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			r, err := c.examine(ctx, o, req)
 			if err != nil && ctx.Err() != nil {
@@ -56,6 +53,7 @@ which types into the text that is open there. Exit code 0 means that all that wa
 			if err != nil {
 				return err
 			}
+			stop() // whoever reads the output may not
 			if c.flags.json {
 				err = c.printJSON(r)
 			} else {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"drawbridge/app/config"
 	"drawbridge/bridge/control"
@@ -71,6 +73,14 @@ func run(args []string, io stdio) int {
 	root := c.root()
 	root.SetArgs(args)
 	return report(io.err, root.ExecuteContext(context.Background()))
+}
+
+// untilSignal is a context that ends when the command is told to end. A second
+// signal ends the process, whatever it is at.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // report writes what a command failed with, and what to do next, and returns its

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sys/unix"
 
 	"drawbridge/bridge/host/hosttest"
 )
@@ -185,9 +186,14 @@ func TestRemoteHeaders(t *testing.T) {
 	if h.Get("Authorization") != "Bearer from-env" || h.Get("X-Key") != "from-file" {
 		t.Errorf("headers %v", h)
 	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for want, s := range map[string]Secret{
 		"DRAWBRIDGE_TEST_UNSET is not set": {Env: "DRAWBRIDGE_TEST_UNSET"},
 		"no such file":                     {File: file + "-not"},
+		"is no regular file":               {File: pipe},
 	} {
 		f := newFixture(t, Options{Hosts: map[string]Config{"h": {URL: remote.URL, Headers: map[string]Secret{"X-Key": s}}}})
 		eventually(t, "a warning about "+want, func() bool { return strings.Contains(strings.Join(f.Warnings(), "\n"), want) })

@@ -202,14 +202,18 @@ func TestZip(t *testing.T) {
 		t.Fatal(err)
 	}
 	var one, two bytes.Buffer
-	if err := bundle.Zip(&one, app); err != nil {
+	skip := func(name string) bool { return name == ".DS_Store" }
+	if err := bundle.Zip(&one, app, skip); err != nil {
 		t.Fatal(err)
 	}
 	later := sample.Now.AddDate(1, 0, 0)
 	if err := os.Chtimes(filepath.Join(app, "Contents/Info.plist"), later, later); err != nil {
 		t.Fatal(err)
 	}
-	if err := bundle.Zip(&two, app); err != nil {
+	if err := os.WriteFile(filepath.Join(app, ".DS_Store"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := bundle.Zip(&two, app, skip); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(one.Bytes(), two.Bytes()) {

@@ -19,13 +19,17 @@ import (
 var zipTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Zip packs the bundle at a path, with the modes of its files, which unpacking on
-// a Mac restores.
-func Zip(w io.Writer, app string) error {
+// a Mac restores. It leaves out the files of which skip tells, by their path in the
+// bundle.
+func Zip(w io.Writer, app string, skip func(name string) bool) error {
 	z := zip.NewWriter(w)
 	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	parent := filepath.Dir(app)
 	err := filepath.WalkDir(app, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
+			return err
+		}
+		if name, err := filepath.Rel(app, p); err != nil || skip(name) {
 			return err
 		}
 		name, err := filepath.Rel(parent, p)

@@ -15,6 +15,7 @@ import (
 
 	"drawbridge/bridge/private"
 	"drawbridge/packaging/bundle"
+	"drawbridge/packaging/verify"
 )
 
 // handedOut are the files that a person gets, in a directory that may hold others.
@@ -46,7 +47,7 @@ func (d handedOut) make(out io.Writer) error {
 	if err := os.MkdirAll(d.dir, 0o755); err != nil {
 		return err
 	}
-	if err := writeWhole(path, func(w io.Writer) error { return bundle.Zip(w, d.app) }); err != nil {
+	if err := writeWhole(path, func(w io.Writer) error { return bundle.Zip(w, d.app, verify.Leftover) }); err != nil {
 		return err
 	}
 	digest, err := bundle.Digest(path)

@@ -243,11 +243,13 @@ func TestEnds(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			if _, err := os.Stat(started); err == nil {
 				break
+			} else if time.Now().After(deadline) {
+				_ = cmd.Process.Kill()
+				t.Fatalf("it builds nothing: %s", &text)
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
 		if err := cmd.Process.Signal(s); err != nil {
 			t.Fatal(err)
