@@ -642,3 +642,25 @@ func TestQuartzForgedSettings(t *testing.T) {
 		t.Errorf("ended with %d and\n%s", code, out)
 	}
 }
+
+// TestQuartzAllow: --allow lets the agent's own tool loose on a desktop of its own,
+// and never the programs of hosts, which act with the agent's grants.
+func TestQuartzAllow(t *testing.T) {
+	m := newMac(t)
+	m.configure("listen: 127.0.0.1:0\nhosts: {tools: {command: %TOOLS%}}\n")
+	m.start(true)
+	m.accept()
+	m.ready("tools")
+	m.stop()
+	m.flags = append(m.flags, "--allow", "*")
+	m.start(false)
+	defer m.stop()
+	m.ready("tools")
+	m.refused("with --allow", "nobody can be asked", "tools_sh", `{"command":"true"}`)
+	if !m.runs("computer", typing) {
+		t.Error("the agent's own tool does not run unasked")
+	}
+	if w := strings.Join(m.status().Warnings, "\n"); !strings.Contains(w, `tools that fit "*" run unasked`) || !strings.Contains(w, "of any other host they are asked about") {
+		t.Errorf("the warnings are\n%s", w)
+	}
+}

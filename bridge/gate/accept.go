@@ -222,7 +222,11 @@ func (g *Gate) Settings() json.RawMessage { return g.force.Load().accepted.Kept 
 func (g *Gate) Warnings() []string {
 	var out []string
 	for _, a := range g.opts.Allow {
-		out = append(out, fmt.Sprintf("tools that fit %q run unasked while this process lives (--allow)", a.String()))
+		text := fmt.Sprintf("tools that fit %q run unasked while this process lives (--allow)", a.String())
+		if g.opts.AllowFor != "" {
+			text += fmt.Sprintf("; those of %s alone: of any other host they are asked about, since a flag cannot let loose what acts with what was granted to Drawbridge", g.opts.AllowFor)
+		}
+		out = append(out, text)
 	}
 	ready := g.ready()
 	g.mu.Lock()

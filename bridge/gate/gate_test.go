@@ -117,14 +117,14 @@ func TestPrecedence(t *testing.T) {
 	rule := func(then Then, tool string) Rule { return Rule{Tool: tool, Then: then} }
 	shot := Rule{Tool: "computer", When: map[string]string{"/actions/*/type": "screenshot"}, Then: ThenAllow}
 	tests := []struct {
-		name         string
-		rules, conf  []Rule
-		allow        []string
-		def          Default
-		tool, args   string
-		want         Outcome // Nobody: it asks, and nobody is there
-		by           string
-		client, host string
+		name        string
+		rules, conf []Rule
+		allow       []string
+		def         Default
+		tool, args  string
+		want        Outcome // Nobody: it asks, and nobody is there
+		by          string
+		allowFor    string
 	}{
 		{name: "nothing asks", tool: "bash", want: Nobody},
 		{name: "default allow", tool: "bash", def: DefaultAllow, want: Allowed, by: "default"},
@@ -145,12 +145,14 @@ func TestPrecedence(t *testing.T) {
 		{name: "one argument does not fit", conf: []Rule{shot}, tool: "computer", args: `{"actions":[{"type":"screenshot"},{"type":"click"}]}`, want: Nobody},
 		{name: "--allow", allow: []string{"comp*"}, tool: "computer", want: Allowed, by: "--allow comp*"},
 		{name: "--allow of another", allow: []string{"comp*"}, tool: "bash", want: Nobody},
+		{name: "--allow for the host", allow: []string{"*"}, allowFor: "omp", tool: "bash", want: Allowed, by: "--allow *"},
+		{name: "--allow for another host", allow: []string{"*"}, allowFor: "drawbridge", tool: "bash", want: Nobody},
 		{name: "a deny before --allow", allow: []string{"*"}, conf: []Rule{rule(ThenDeny, "bash")}, tool: "bash", want: Denied, by: "rule config:1"},
 		{name: "an ask before --allow", allow: []string{"*"}, conf: []Rule{rule(ThenAsk, "bash")}, tool: "bash", want: Nobody},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			opts := Options{}
+			opts := Options{AllowFor: tt.allowFor}
 			for _, a := range tt.allow {
 				opts.Allow = append(opts.Allow, glob(t, a))
 			}
