@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/host/hosttest"
 	"drawbridge/bridge/token"
 )
 
@@ -425,7 +426,7 @@ var forgeries = []forgery{
 		}},
 	{"a program", "  omp: {", "  evil: {command: sh, args: [-c, \"touch %MARK%\"], env: {A: s3cret}}\n  omp: {", "host evil starts the program sh",
 		func(m *mac) bool { return m.marked() }},
-	{"another program", "tools: {command: %TOOLS%}", "tools: {command: sh, args: [-c, \"touch %MARK%; exec %TOOLS%\"]}", "host tools starts the program sh",
+	{"another program", "tools: {command: %TOOLS%}", "tools: {command: sh, args: [-c, \"touch %MARK%; exec %TOOLS%\"]}", "host tools now starts the program sh",
 		func(m *mac) bool { return m.marked() }},
 	{"a server", "  omp: {", "  far: {url: \"%SERVER%?key=s3cret\"}\n  omp: {", "host far is the server http://127.0.0.1:",
 		func(m *mac) bool { return m.dialled.Load() > 0 }},
@@ -663,4 +664,73 @@ func TestQuartzAllow(t *testing.T) {
 	if w := strings.Join(m.status().Warnings, "\n"); !strings.Contains(w, `tools that fit "*" run unasked`) || !strings.Contains(w, "of any other host they are asked about") {
 		t.Errorf("the warnings are\n%s", w)
 	}
+}
+
+// TestQuartzNameStays: the name of a program that was accepted, and with it what a
+// person allowed by that name, goes to no session that dials in.
+func TestQuartzNameStays(t *testing.T) {
+	m := newMac(t)
+	const program = "listen: 127.0.0.1:0\nhosts: {tools: {command: %TOOLS%, trust_hints: true}}\nrules: [{tool: tools_sh, then: allow}]\n"
+	m.configure(program)
+	m.start(true)
+	m.accept()
+	m.ready("tools")
+	m.stop()
+	m.start(false)
+	out, code := m.run("host", "add", "tools")
+	secret, _, _ := strings.Cut(out, "\n")
+	if code != exitOK {
+		t.Fatal(out)
+	}
+	session := &hosttest.Server{}
+	session.SetTools(`{"name":"sh","inputSchema":{"type":"object"}}`)
+	refused := func(what, told string) {
+		t.Helper()
+		if w := strings.Join(m.status().Warnings, "\n"); !strings.Contains(w, told) {
+			t.Errorf("%s: the warnings are\n%s", what, w)
+		}
+		e, err := bridge.ReadEndpoint(m.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := session.Dial(strings.TrimSuffix(e.URL, "/mcp")+"/host", secret, `{"v":1,"name":"tools","session":"s"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.WS.Close()
+		<-s.Done
+		if s.Err == nil || !strings.Contains(s.Err.Error(), "the name tools was accepted for a program or server") {
+			t.Errorf("%s: the session ended with %v", what, s.Err)
+		}
+		m.refused(what, "is not exposed", "tools_sh", "{}")
+	}
+	for _, c := range []struct{ hosts, told string }{
+		{"hosts: {tools: {attached: true, trust_hints: true}}", "host tools is a session that dials in, no longer the program or server that you accepted"},
+		{"hosts: {}", "the name tools is free for any session, no longer kept for the program or server that you accepted"},
+	} {
+		m.configure(strings.Replace(program, "hosts: {tools: {command: %TOOLS%, trust_hints: true}}", c.hosts, 1))
+		if out, code := m.run("reload"); code != exitOK {
+			t.Fatal(out)
+		}
+		refused("reloaded", c.told)
+		m.stop()
+		m.start(false)
+		refused("started", c.told)
+	}
+	m.stop()
+	// A person can let it go.
+	m.start(true)
+	m.accept()
+	m.until("the name is free", func() bool { return !strings.Contains(strings.Join(m.status().Warnings, "\n"), "accept") })
+	e, err := bridge.ReadEndpoint(m.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Dial(strings.TrimSuffix(e.URL, "/mcp")+"/host", secret, `{"v":1,"name":"tools","session":"s"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.WS.Close()
+	m.ready("tools")
+	m.stop()
 }
