@@ -54,6 +54,7 @@ type mac struct {
 	home, state, conf string
 	agent             *exec.Cmd
 	flags             []string // of run
+	env               []string // beside the usual one
 	terminal          *os.File // the person's end of it, where the agent has one
 	shown             *screen
 	dialled           *atomic.Int64 // requests to a host that is a server
@@ -69,6 +70,7 @@ func newMac(t *testing.T) *mac {
 func (m *mac) self(args ...string) *exec.Cmd {
 	cmd := self(m.home, append([]string{"--state", m.state, "--config", m.conf}, args...)...)
 	cmd.Env = append(cmd.Env, "STANDIN_keychain="+filepath.Join(m.home, "keychain"))
+	cmd.Env = append(cmd.Env, m.env...)
 	return cmd
 }
 
@@ -424,9 +426,9 @@ var forgeries = []forgery{
 		func(m *mac) bool {
 			return strings.Contains(m.inForce(), "prefix: p-")
 		}},
-	{"a program", "  omp: {", "  evil: {command: sh, args: [-c, \"touch %MARK%\"], env: {A: s3cret}}\n  omp: {", "host evil starts the program sh",
+	{"a program", "  omp: {", "  evil: {command: /bin/sh, args: [-c, \"touch %MARK%\"], env: {A: s3cret}}\n  omp: {", "host evil starts the program \"/bin/sh\"",
 		func(m *mac) bool { return m.marked() }},
-	{"another program", "tools: {command: %TOOLS%}", "tools: {command: sh, args: [-c, \"touch %MARK%; exec %TOOLS%\"]}", "host tools now starts the program sh",
+	{"another program", "tools: {command: %TOOLS%}", "tools: {command: /bin/sh, args: [-c, \"touch %MARK%; exec %TOOLS%\"]}", "host tools now starts the program \"/bin/sh\"",
 		func(m *mac) bool { return m.marked() }},
 	{"a server", "  omp: {", "  far: {url: \"%SERVER%?key=s3cret\"}\n  omp: {", "host far is the server http://127.0.0.1:",
 		func(m *mac) bool { return m.dialled.Load() > 0 }},
@@ -733,4 +735,48 @@ func TestQuartzNameStays(t *testing.T) {
 	defer s.WS.Close()
 	m.ready("tools")
 	m.stop()
+}
+
+// TestQuartzPath: another PATH starts no other program than the one that was shown
+// and accepted, and a program that was not there then is not started once it is.
+func TestQuartzPath(t *testing.T) {
+	m := newMac(t)
+	evil := filepath.Join(m.home, "evil")
+	if err := os.Mkdir(evil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plant := func(name string) {
+		t.Helper()
+		script := "#!/bin/sh\ntouch " + filepath.Join(m.home, "mark") + "\n"
+		if err := os.WriteFile(filepath.Join(evil, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := "PATH=" + m.home + ":" + os.Getenv("PATH")
+	m.configure("listen: 127.0.0.1:0\nhosts: {tools: {command: toolhost}, later: {command: later-server}}\n# %TOOLS%\n")
+	m.env = []string{good}
+	m.start(true)
+	m.accept()
+	m.ready("tools")
+	if !strings.Contains(m.inForce(), filepath.Join(m.home, "toolhost")) {
+		t.Errorf("what PATH found is not shown:\n%s", m.inForce())
+	}
+	m.stop()
+	plant("toolhost")
+	plant("later-server")
+	m.env = []string{"PATH=" + evil + ":" + os.Getenv("PATH")}
+	m.start(false)
+	for _, want := range []string{
+		"host tools now starts the program \"" + filepath.Join(evil, "toolhost") + "\", other than what you accepted",
+		"host later now starts the program \"" + filepath.Join(evil, "later-server") + "\", other than what you accepted",
+	} {
+		if w := strings.Join(m.status().Warnings, "\n"); !strings.Contains(w, want) {
+			t.Errorf("no %q in the warnings\n%s", want, w)
+		}
+	}
+	m.refused("another PATH", "is not exposed", "tools_greet", "{}")
+	m.stop()
+	if m.marked() {
+		t.Error("what the other PATH finds was started")
+	}
 }

@@ -25,7 +25,9 @@ type Loaded struct {
 
 // Load reads the file at path. The file must be a regular one that only its
 // owner, who must be this user or root, can write, in directories that not
-// everybody can: whoever can change it widens what programs may do. A missing file is an error only when it was asked for.
+// everybody can: whoever can change it widens what programs may do. A missing file
+// is an error only when it was asked for. Programs of hosts are what PATH finds now;
+// see [host.Config.Resolve].
 func Load(path string, asked bool) (*Loaded, error) {
 	l := &Loaded{Config: Default(), Written: Default(), Path: path, from: map[string]string{}}
 	data, err := read(path)
@@ -38,6 +40,10 @@ func Load(path string, asked bool) (*Loaded, error) {
 	c, lines, err := Parse(data, path)
 	if err != nil {
 		return nil, err
+	}
+	for name, h := range c.Hosts {
+		h.Resolve()
+		c.Hosts[name] = h
 	}
 	l.Config, l.Written, l.Found = c, c, true
 	for p, line := range lines {
