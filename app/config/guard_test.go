@@ -260,7 +260,7 @@ func TestHoldLeavesTheRead(t *testing.T) {
 	before := parsed(t, "clients: {a: {hide: [x]}}\nhosts: {o: {attached: true}}")
 	accepted := Settings{parsed(t, "clients: {a: {expose: [w]}, b: {display: 1}}\nhosts: {o: {attached: true, prefix: p}, q: {attached: true, prefix: r}}"), true}.Keep()
 	l := &Loaded{Config: read, Written: read, from: map[string]string{"clients.a.hide": "c.yaml:1"}}
-	held, _, err := l.Hold(accepted, true)
+	held, _, err := l.Hold(gate.Policy{Kept: accepted}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,6 +275,29 @@ func TestHoldLeavesTheRead(t *testing.T) {
 		if !strings.Contains(shown, want) {
 			t.Errorf("shown is\n%s\nwithout\n%s", shown, want)
 		}
+	}
+}
+
+// TestHoldMarksWhatWaits: a host that waits is not shown as if it were in force, and
+// rules go with where they came from.
+func TestHoldMarksWhatWaits(t *testing.T) {
+	c := parsed(t, "hosts: {x: {command: prog, args: [z]}, o: {attached: true}}\nrules: [{tool: a, then: allow}, {tool: b, then: deny}]")
+	l := &Loaded{Config: c, Written: c, from: map[string]string{"hosts": "c.yaml:1", "hosts.x.command": "c.yaml:1", "hosts.o.attached": "c.yaml:1", "rules.0.tool": "c.yaml:2", "rules.1.tool": "c.yaml:3"}}
+	held, waiting, err := l.Hold(gate.Policy{ConfigRules: []gate.Rule{{Tool: "old", Then: gate.ThenDeny}, c.Rules[1]}}, true)
+	if err != nil || !waiting["x"] {
+		t.Fatal(waiting, err)
+	}
+	shown := held.Show()
+	for _, want := range []string{
+		"    command: prog  # c.yaml:1; not in force until a person accepts it\n", "    args: [z]  # default; not in force until a person accepts it\n",
+		"    attached: true  # c.yaml:1\n", "    tool: old  # as before, until ", "    tool: b  # c.yaml:3\n",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("shown is\n%s\nwithout\n%s", shown, want)
+		}
+	}
+	if strings.Contains(shown, "tool: a ") || !strings.Contains(held.From("hosts"), "in part as before") {
+		t.Errorf("hosts are from %s, shown is\n%s", held.From("hosts"), shown)
 	}
 }
 
