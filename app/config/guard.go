@@ -611,6 +611,18 @@ func programs() guard {
 type naming struct {
 	Prefix   string `json:"prefix"`
 	Attached bool   `json:"attached,omitempty"` // of a session, which needs no entry to dial in
+	Program  string `json:"program,omitempty"`  // hash of the program or server
+}
+
+// renamed finds what the tools of a program were called under a name that it no
+// longer has.
+func renamed(accepted, next map[string]naming, now naming) (was naming, ok bool) {
+	for _, name := range slices.Sorted(maps.Keys(accepted)) {
+		if _, still := next[name]; !still && now.Program != "" && accepted[name].Program == now.Program {
+			return accepted[name], true
+		}
+	}
+	return was, false
 }
 
 func prefixOf(name string, h *host.Config) string {
@@ -659,7 +671,7 @@ func prefixes() guard {
 		get: func(c *InForce) map[string]naming {
 			all := map[string]naming{}
 			for name, h := range c.Hosts {
-				all[name] = naming{prefixOf(name, &h), h.Kind() == host.KindAttached}
+				all[name] = naming{prefixOf(name, &h), h.Kind() == host.KindAttached, programOf(name, &h).Hash}
 			}
 			return all
 		},
@@ -683,8 +695,10 @@ func prefixes() guard {
 			for _, name := range names(accepted, next) {
 				was, had := accepted[name]
 				now, has := next[name]
-				usual := naming{name + "_", true}
-				switch {
+				usual := naming{Prefix: name + "_", Attached: true}
+				switch old, is := renamed(accepted, next, now); {
+				case !had && is:
+					was = old
 				case !has && was.Attached: // the session may still come
 					now = usual
 				case !has:
@@ -698,7 +712,7 @@ func prefixes() guard {
 					ask(name+":"+now.Prefix, "the tools of host %s are called %s, no longer %s", name, called(now.Prefix), called(was.Prefix))
 				}
 				if has || now.Prefix != was.Prefix {
-					held[name] = naming{was.Prefix, now.Attached}
+					held[name] = naming{was.Prefix, now.Attached, now.Program}
 				}
 			}
 			return held

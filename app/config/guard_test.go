@@ -165,8 +165,13 @@ func TestGuards(t *testing.T) {
 		"names of a program":   {"", "hosts: {x: {command: z, prefix: ''}}", []string{"host x starts the program z; its tools are called by their own names"}, "", []string{"x"}},
 		"names, program gone":  {"hosts: {x: {command: y, prefix: p}}", "", []string{"the name x is free for any session, no longer kept for the program or server that you accepted"}, "", []string{"x"}},
 		"names, program stays": {"hosts: {x: {command: y, prefix: p}}", "hosts: {x: {command: y}}", []string{"the tools of host x are called x_…, no longer p…"}, "hosts: {x: {command: y, prefix: p}}", nil},
-		"main":                 {"", "main_host: omp", []string{"the tools that keep their own names are those of host omp, no longer those of the session that claims it"}, "main_host: ''", nil},
-		"main gone":            {"main_host: omp", "", []string{"the tools that keep their own names are those of the session that claims it, no longer those of host omp"}, "main_host: omp", nil},
+		"names, program renamed": {"hosts: {x: {command: y}}", "hosts: {z: {command: y}}",
+			[]string{"the name x is free for any session, no longer kept for the program or server that you accepted", "host z starts the program \"y\"", "the tools of host z are called z_…, no longer x_…"},
+			"hosts: {z: {command: y, prefix: x_}}", []string{"x", "z"}},
+		"names, program renamed with its prefix": {"hosts: {x: {command: y}}", "hosts: {z: {command: y, prefix: x_}}",
+			[]string{"the name x is free for any session, no longer kept for the program or server that you accepted", "host z starts the program \"y\"; its tools are called x_…"}, "", []string{"x", "z"}},
+		"main":      {"", "main_host: omp", []string{"the tools that keep their own names are those of host omp, no longer those of the session that claims it"}, "main_host: ''", nil},
+		"main gone": {"main_host: omp", "", []string{"the tools that keep their own names are those of the session that claims it, no longer those of host omp"}, "main_host: omp", nil},
 
 		"providers at first": {none, "model_gateway: {providers: {openai: 'http://127.0.0.1:1'}}", nil, "", nil},
 		"providers": {"model_gateway: {providers: {a: 'https://a.example', b: 'https://b.example'}}", "model_gateway: {providers: {a: 'https://e.example', openai: 'https://f.example'}}",
@@ -237,6 +242,24 @@ func TestGuardsWithoutGrants(t *testing.T) {
 		if err != nil || len(items) != 0 || len(held.Waiting) != 0 || !reflect.DeepEqual(held.Config, next.Config) {
 			t.Errorf("asked about %v, in force %+v, %v", items, held, err)
 		}
+	}
+}
+
+// TestRenamedWithoutGrants: a program that goes on under another name keeps what its
+// tools are called, so that what was hidden or denied stays so.
+func TestRenamedWithoutGrants(t *testing.T) {
+	accepted := Settings{parsed(t, "hosts: {tools: {command: prog, args: [a]}}\nhide: [tools_sh]"), false}.Keep()
+	next := Settings{parsed(t, "hosts: {other: {command: prog, args: [a]}, third: {command: prog}}\nhide: [tools_sh]"), false}
+	held, err := next.Hold(accepted)
+	_, items, _ := next.Over(accepted)
+	if want := []string{"the tools of host other are called other_…, no longer tools_…"}; err != nil || !slices.Equal(texts(items), want) {
+		t.Errorf("asked about %v, %v", texts(items), err)
+	}
+	if p := held.Hosts["other"].Prefix; p == nil || *p != "tools_" || len(held.Waiting) != 0 {
+		t.Errorf("in force %+v", held)
+	}
+	if _, items, err := next.Over(next.Keep()); err != nil || len(items) != 0 {
+		t.Errorf("accepted, and asked about %v, %v", texts(items), err)
 	}
 }
 
