@@ -156,7 +156,7 @@ func (c *cli) rulesCommand() *cobra.Command {
 					fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, g, lasts)
 				}
 				for _, r := range l.Rules {
-					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, r)
+					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, ui.Escape(r.String(), 0)) // the configuration may be anybody's
 				}
 				if len(l.Rules)+len(l.Grants) == 0 {
 					fmt.Fprintln(t, "no rules")
