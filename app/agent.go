@@ -263,9 +263,14 @@ func (a *agent) openGate() error {
 		}
 		allow = append(allow, g)
 	}
+	// Hosts' programs act with the agent's grants, whatever desktop the tool drives.
+	var allowFor string
+	if holdsGrants() {
+		allowFor = bridge.OwnSource
+	}
 	rules := rulesFile(a.dir)
 	a.gate = gate.New(gate.Options{
-		Allow: allow, Rules: rules, Accepted: openSeals(a.dir).accepted(),
+		Allow: allow, AllowFor: allowFor, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.read.Approvals.Deadline, PerClient: a.read.Approvals.MaxPendingPerClient, CoolDown: a.read.Approvals.CoolDown,
 		Answered: a.note, Changed: a.pulse.Touch, Log: a.log,
 		OnAccept: func() {

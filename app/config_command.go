@@ -41,6 +41,9 @@ func (c *cli) configCommand() *cobra.Command {
 	cmd.AddCommand(
 		&cobra.Command{
 			Use: "check", Short: "Check the configuration file, and say what in it a person is asked about", Args: noArgs,
+			Long: "Check the configuration file, and say what in it goes beyond the defaults, so that a\n" +
+				"person who has accepted nothing yet is asked. What a running agent waits for says\n" +
+				"drawbridge status.",
 			RunE: func(*cobra.Command, []string) error { return c.checkConfig() },
 		},
 		&cobra.Command{
@@ -97,7 +100,7 @@ func (c *cli) checkConfig() error {
 	if _, err = fmt.Fprintf(c.out, "%s: good\n", l.Path); err != nil || len(asked) == 0 {
 		return err
 	}
-	if _, err = fmt.Fprintln(c.out, "A person who has not accepted it yet is asked about this, and it is not in force before:"); err != nil {
+	if _, err = fmt.Fprintln(c.out, "This goes beyond the defaults. A person who has not accepted it yet is asked about this, and it is not in force before:"); err != nil {
 		return err
 	}
 	for _, text := range asked {

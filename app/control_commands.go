@@ -144,9 +144,10 @@ itself. There is no command that resumes: a program could run it.`,
 
 // reloaded is what the agent answers to reload.
 type reloaded struct {
-	Changed  []string `json:"changed"`  // fields in force now
-	Restart  []string `json:"restart"`  // fields that take a restart
-	Warnings []string `json:"warnings"` // what waits for a person
+	Changed  []string `json:"changed"` // fields in force now
+	Restart  []string `json:"restart"` // fields that take a restart
+	Waiting  []string `json:"waiting"` // what is not in force before a person accepts it
+	Warnings []string `json:"warnings"`
 }
 
 func (c *cli) reloadCommand() *cobra.Command {
@@ -166,14 +167,14 @@ widens what programs may do waits until a person accepts it at the agent.`,
 			for _, part := range []struct {
 				what string
 				list []string
-			}{{"changed", r.Changed}, {"after a restart", r.Restart}, {"warning", r.Warnings}} {
+			}{{"changed", r.Changed}, {"after a restart", r.Restart}, {"waiting", r.Waiting}, {"warning", r.Warnings}} {
 				for _, s := range part.list {
 					if _, err := fmt.Fprintf(c.out, "%s: %s\n", part.what, ui.Escape(s, 0)); err != nil {
 						return err
 					}
 				}
 			}
-			if len(r.Changed)+len(r.Restart) == 0 {
+			if len(r.Changed)+len(r.Restart)+len(r.Waiting) == 0 {
 				_, err := fmt.Fprintln(c.out, "nothing changed")
 				return err
 			}

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 
 	"drawbridge/app/config"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/grant"
 	"drawbridge/bridge/hostllm"
 )
@@ -20,7 +20,7 @@ func holdsGrants() bool { return len(grant.List()) > 0 }
 func (a *agent) hold() (*config.Loaded, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	next, waiting, err := a.read.Hold(a.gate.Settings(), holdsGrants())
+	next, waiting, err := a.read.Hold(a.gate.InForce(), holdsGrants())
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,17 @@ func (a *agent) apply() (changed, restart []string, err error) {
 	a.holding.Lock()
 	defer a.holding.Unlock()
 	a.mu.Lock()
-	old := a.conf
+	old := a.conf.Without(a.waiting)
 	a.mu.Unlock()
 	next, err := a.hold()
 	if err != nil {
 		return nil, nil, err
 	}
+	a.mu.Lock()
+	inForce := next.Without(a.waiting) // a host that waits changes nothing yet
+	a.mu.Unlock()
 	changed, restart = []string{}, []string{}
-	for _, name := range old.Changed(next) {
+	for _, name := range old.Changed(inForce) {
 		if takesRestart(name) {
 			restart = append(restart, name)
 		} else {
@@ -133,7 +136,7 @@ func (a *agent) reload() (reloaded, error) {
 	if err != nil {
 		return reloaded{}, err
 	}
-	before := a.gate.Rules()
+	before := a.gate.InForce().Rules
 	policy, err := readPolicy(next.Written, rulesFile(a.dir))
 	if err == nil {
 		err = a.gate.SetPolicy(policy)
@@ -148,10 +151,11 @@ func (a *agent) reload() (reloaded, error) {
 	if r.Changed, r.Restart, err = a.apply(); err != nil {
 		return reloaded{}, err
 	}
-	if !reflect.DeepEqual(before, a.gate.Rules()) {
+	if !slices.EqualFunc(before, a.gate.InForce().Rules, gate.Rule.Equal) {
 		r.Changed = append(r.Changed, rulesName)
 	}
-	r.Warnings = a.gate.Warnings()
+	r.Waiting = a.gate.Waiting()
+	r.Warnings = slices.DeleteFunc(a.gate.Warnings(), func(w string) bool { return strings.HasPrefix(w, gate.NotInForce) })
 	if next.HostLLM == hostllm.Deny {
 		if err := a.models.Deny("configuration"); err != nil {
 			r.Warnings = append(r.Warnings, err.Error())
@@ -159,6 +163,6 @@ func (a *agent) reload() (reloaded, error) {
 	} else if a.models.Denied() {
 		r.Warnings = append(r.Warnings, "models stay off until a person allows them: drawbridge host-llm allow")
 	}
-	a.log.Info().Strs("changed", r.Changed).Strs("restart", r.Restart).Msg("reloaded")
+	a.log.Info().Strs("changed", r.Changed).Strs("restart", r.Restart).Strs("waiting", r.Waiting).Msg("reloaded")
 	return r, nil
 }

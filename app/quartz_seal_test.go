@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/host/hosttest"
 	"drawbridge/bridge/token"
 )
 
@@ -53,6 +54,7 @@ type mac struct {
 	home, state, conf string
 	agent             *exec.Cmd
 	flags             []string // of run
+	env               []string // beside the usual one
 	terminal          *os.File // the person's end of it, where the agent has one
 	shown             *screen
 	dialled           *atomic.Int64 // requests to a host that is a server
@@ -68,6 +70,7 @@ func newMac(t *testing.T) *mac {
 func (m *mac) self(args ...string) *exec.Cmd {
 	cmd := self(m.home, append([]string{"--state", m.state, "--config", m.conf}, args...)...)
 	cmd.Env = append(cmd.Env, "STANDIN_keychain="+filepath.Join(m.home, "keychain"))
+	cmd.Env = append(cmd.Env, m.env...)
 	return cmd
 }
 
@@ -423,9 +426,9 @@ var forgeries = []forgery{
 		func(m *mac) bool {
 			return strings.Contains(m.inForce(), "prefix: p-")
 		}},
-	{"a program", "  omp: {", "  evil: {command: sh, args: [-c, \"touch %MARK%\"], env: {A: s3cret}}\n  omp: {", "host evil starts the program sh",
+	{"a program", "  omp: {", "  evil: {command: /bin/sh, args: [-c, \"touch %MARK%\"], env: {A: s3cret}}\n  omp: {", "host evil starts the program \"/bin/sh\"",
 		func(m *mac) bool { return m.marked() }},
-	{"another program", "tools: {command: %TOOLS%}", "tools: {command: sh, args: [-c, \"touch %MARK%; exec %TOOLS%\"]}", "host tools starts the program sh",
+	{"another program", "tools: {command: %TOOLS%}", "tools: {command: /bin/sh, args: [-c, \"touch %MARK%; exec %TOOLS%\"]}", "host tools now starts the program \"/bin/sh\"",
 		func(m *mac) bool { return m.marked() }},
 	{"a server", "  omp: {", "  far: {url: \"%SERVER%?key=s3cret\"}\n  omp: {", "host far is the server http://127.0.0.1:",
 		func(m *mac) bool { return m.dialled.Load() > 0 }},
@@ -640,5 +643,140 @@ func TestQuartzForgedSettings(t *testing.T) {
 	m.flags = nil
 	if out, code := m.run("run", "--backend", "native", "--no-tray"); code != exitUsage || !strings.Contains(out, "flag --backend is not used") {
 		t.Errorf("ended with %d and\n%s", code, out)
+	}
+}
+
+// TestQuartzAllow: --allow lets the agent's own tool loose on a desktop of its own,
+// and never the programs of hosts, which act with the agent's grants.
+func TestQuartzAllow(t *testing.T) {
+	m := newMac(t)
+	m.configure("listen: 127.0.0.1:0\nhosts: {tools: {command: %TOOLS%}}\n")
+	m.start(true)
+	m.accept()
+	m.ready("tools")
+	m.stop()
+	m.flags = append(m.flags, "--allow", "*")
+	m.start(false)
+	defer m.stop()
+	m.ready("tools")
+	m.refused("with --allow", "nobody can be asked", "tools_sh", `{"command":"true"}`)
+	if !m.runs("computer", typing) {
+		t.Error("the agent's own tool does not run unasked")
+	}
+	if w := strings.Join(m.status().Warnings, "\n"); !strings.Contains(w, `tools that fit "*" run unasked`) || !strings.Contains(w, "of any other host they are asked about") {
+		t.Errorf("the warnings are\n%s", w)
+	}
+}
+
+// TestQuartzNameStays: the name of a program that was accepted, and with it what a
+// person allowed by that name, goes to no session that dials in.
+func TestQuartzNameStays(t *testing.T) {
+	m := newMac(t)
+	const program = "listen: 127.0.0.1:0\nhosts: {tools: {command: %TOOLS%, trust_hints: true}}\nrules: [{tool: tools_sh, then: allow}]\n"
+	m.configure(program)
+	m.start(true)
+	m.accept()
+	m.ready("tools")
+	m.stop()
+	m.start(false)
+	out, code := m.run("host", "add", "tools")
+	secret, _, _ := strings.Cut(out, "\n")
+	if code != exitOK {
+		t.Fatal(out)
+	}
+	session := &hosttest.Server{}
+	session.SetTools(`{"name":"sh","inputSchema":{"type":"object"}}`)
+	refused := func(what, told string) {
+		t.Helper()
+		if w := strings.Join(m.status().Warnings, "\n"); !strings.Contains(w, told) {
+			t.Errorf("%s: the warnings are\n%s", what, w)
+		}
+		e, err := bridge.ReadEndpoint(m.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := session.Dial(strings.TrimSuffix(e.URL, "/mcp")+"/host", secret, `{"v":1,"name":"tools","session":"s"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.WS.Close()
+		<-s.Done
+		if s.Err == nil || !strings.Contains(s.Err.Error(), "the name tools was accepted for a program or server") {
+			t.Errorf("%s: the session ended with %v", what, s.Err)
+		}
+		m.refused(what, "is not exposed", "tools_sh", "{}")
+	}
+	for _, c := range []struct{ hosts, told string }{
+		{"hosts: {tools: {attached: true, trust_hints: true}}", "host tools is a session that dials in, no longer the program or server that you accepted"},
+		{"hosts: {}", "the name tools is free for any session, no longer kept for the program or server that you accepted"},
+	} {
+		m.configure(strings.Replace(program, "hosts: {tools: {command: %TOOLS%, trust_hints: true}}", c.hosts, 1))
+		if out, code := m.run("reload"); code != exitOK {
+			t.Fatal(out)
+		}
+		refused("reloaded", c.told)
+		m.stop()
+		m.start(false)
+		refused("started", c.told)
+	}
+	m.stop()
+	// A person can let it go.
+	m.start(true)
+	m.accept()
+	m.until("the name is free", func() bool { return !strings.Contains(strings.Join(m.status().Warnings, "\n"), "accept") })
+	e, err := bridge.ReadEndpoint(m.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Dial(strings.TrimSuffix(e.URL, "/mcp")+"/host", secret, `{"v":1,"name":"tools","session":"s"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.WS.Close()
+	m.ready("tools")
+	m.stop()
+}
+
+// TestQuartzPath: another PATH starts no other program than the one that was shown
+// and accepted, and a program that was not there then is not started once it is.
+func TestQuartzPath(t *testing.T) {
+	m := newMac(t)
+	evil := filepath.Join(m.home, "evil")
+	if err := os.Mkdir(evil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plant := func(name string) {
+		t.Helper()
+		script := "#!/bin/sh\ntouch " + filepath.Join(m.home, "mark") + "\n"
+		if err := os.WriteFile(filepath.Join(evil, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := "PATH=" + m.home + ":" + os.Getenv("PATH")
+	m.configure("listen: 127.0.0.1:0\nhosts: {tools: {command: toolhost}, later: {command: later-server}}\n# %TOOLS%\n")
+	m.env = []string{good}
+	m.start(true)
+	m.accept()
+	m.ready("tools")
+	if !strings.Contains(m.inForce(), filepath.Join(m.home, "toolhost")) {
+		t.Errorf("what PATH found is not shown:\n%s", m.inForce())
+	}
+	m.stop()
+	plant("toolhost")
+	plant("later-server")
+	m.env = []string{"PATH=" + evil + ":" + os.Getenv("PATH")}
+	m.start(false)
+	for _, want := range []string{
+		"host tools now starts the program \"" + filepath.Join(evil, "toolhost") + "\", other than what you accepted",
+		"host later now starts the program \"" + filepath.Join(evil, "later-server") + "\", other than what you accepted",
+	} {
+		if w := strings.Join(m.status().Warnings, "\n"); !strings.Contains(w, want) {
+			t.Errorf("no %q in the warnings\n%s", want, w)
+		}
+	}
+	m.refused("another PATH", "is not exposed", "tools_greet", "{}")
+	m.stop()
+	if m.marked() {
+		t.Error("what the other PATH finds was started")
 	}
 }

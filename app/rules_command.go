@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -20,9 +21,23 @@ import (
 // ruleEntry is one rule as rules list prints it.
 type ruleEntry struct {
 	Place  string `json:"place"`  // rules, or config
-	Number int    `json:"number"` // in its place, from 1
+	Number int    `json:"number"` // in its place, from 1; 0 where it is there no more
 	Key    string `json:"key"`
+	// Waits: it is not in force before a person accepts it. With number 0 it is in
+	// force until a person accepts that it is gone.
+	Waits bool `json:"waits"`
 	gate.Rule
+}
+
+// String is the rule, and whether it waits.
+func (r ruleEntry) String() string {
+	switch {
+	case r.Number == 0:
+		return r.Rule.String() + ", in force until a person accepts that it is gone"
+	case r.Waits:
+		return r.Rule.String() + ", waits for a person"
+	}
+	return r.Rule.String()
 }
 
 // ruleList is what the agent answers to the verb rules.
@@ -45,21 +60,40 @@ func (r revoked) String() string {
 	return r.Rule.String()
 }
 
-func listRules(own, conf []gate.Rule) []ruleEntry {
+// listRules lists the rules of the file and of the configuration, and those that are
+// in force still; force is nil where no agent runs.
+func listRules(own, conf []gate.Rule, force *gate.Policy) []ruleEntry {
+	if force == nil {
+		force = &gate.Policy{Rules: own, ConfigRules: conf}
+	}
+	has := func(list []gate.Rule, r gate.Rule) bool { return slices.ContainsFunc(list, r.Equal) }
 	list := []ruleEntry{}
 	for _, part := range []struct {
-		place string
-		rules []gate.Rule
-	}{{"rules", own}, {"config", conf}} {
+		place          string
+		rules, inForce []gate.Rule
+	}{{"rules", own, force.Rules}, {"config", conf, force.ConfigRules}} {
 		for i, r := range part.rules {
-			list = append(list, ruleEntry{Place: part.place, Number: i + 1, Key: r.Key(), Rule: r})
+			list = append(list, ruleEntry{Place: part.place, Number: i + 1, Key: r.Key(), Waits: !has(part.inForce, r), Rule: r})
+		}
+		for _, r := range part.inForce {
+			if !has(part.rules, r) {
+				list = append(list, ruleEntry{Place: part.place, Key: r.Key(), Waits: true, Rule: r})
+			}
 		}
 	}
 	return list
 }
 
+func (a *agent) listRules() []ruleEntry {
+	a.mu.Lock()
+	conf := a.read.Written.Rules
+	a.mu.Unlock()
+	force := a.gate.InForce()
+	return listRules(a.gate.Rules(), conf, &force)
+}
+
 func (a *agent) rules() ruleList {
-	return ruleList{Rules: listRules(a.gate.Rules(), a.config().Rules), Grants: a.gate.Grants(), Warnings: a.gate.Warnings()}
+	return ruleList{Rules: a.listRules(), Grants: a.gate.Grants(), Warnings: a.gate.Warnings()}
 }
 
 // remembered is what rules list lists, for the surfaces: first what ends by
@@ -73,8 +107,8 @@ func (a *agent) remembered(now time.Time) []ui.Rule {
 		}
 		out = append(out, r)
 	}
-	for _, r := range listRules(a.gate.Rules(), a.config().Rules) {
-		out = append(out, ui.Rule{Key: r.Key, Text: r.Rule.String(), Fixed: r.Place != "rules"})
+	for _, r := range a.listRules() {
+		out = append(out, ui.Rule{Key: r.Key, Text: r.String(), Fixed: r.Place != "rules" || r.Number == 0})
 	}
 	return out
 }
@@ -122,7 +156,7 @@ func (c *cli) rulesCommand() *cobra.Command {
 					fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, g, lasts)
 				}
 				for _, r := range l.Rules {
-					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, r.Rule)
+					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, ui.Escape(r.String(), 0)) // the configuration may be anybody's
 				}
 				if len(l.Rules)+len(l.Grants) == 0 {
 					fmt.Fprintln(t, "no rules")
@@ -187,7 +221,7 @@ func (c *cli) findRules(cmd *cobra.Command) (ruleList, error) {
 	if err != nil {
 		return l, err
 	}
-	return ruleList{Rules: listRules(own, conf.Rules), Grants: []gate.Grant{}, Warnings: []string{}}, nil
+	return ruleList{Rules: listRules(own, conf.Rules, nil), Grants: []gate.Grant{}, Warnings: []string{}}, nil
 }
 
 func (c *cli) revokeRule(cmd *cobra.Command, which string) (revoked, error) {

@@ -41,7 +41,7 @@ SIGHUP reads the configuration again when the agent does not run in a terminal.`
 	f.StringVar(&o.backend, "backend", "", "auto, native, applescript, virtual or simulated")
 	f.StringVar(&o.listen, "listen", "", "loopback `address` and port of the endpoint")
 	f.BoolVar(&o.noTray, "no-tray", false, "show no menu-bar item and no notifications")
-	f.StringArrayVar(&o.allow, "allow", nil, "run tools that match `glob` unasked while this agent lives; virtual and simulated only")
+	f.StringArrayVar(&o.allow, "allow", nil, "run tools that match `glob` unasked while this agent lives; virtual and simulated only, and on macOS not the tools of hosts")
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
+
+	"drawbridge/bridge/computer"
+	"drawbridge/bridge/gate"
+	"drawbridge/bridge/host"
 )
 
 // Loaded is a configuration with where its values came from.
@@ -25,7 +29,9 @@ type Loaded struct {
 
 // Load reads the file at path. The file must be a regular one that only its
 // owner, who must be this user or root, can write, in directories that not
-// everybody can: whoever can change it widens what programs may do. A missing file is an error only when it was asked for.
+// everybody can: whoever can change it widens what programs may do. A missing file
+// is an error only when it was asked for. Programs of hosts are what PATH finds now;
+// see [host.Config.Resolve].
 func Load(path string, asked bool) (*Loaded, error) {
 	l := &Loaded{Config: Default(), Written: Default(), Path: path, from: map[string]string{}}
 	data, err := read(path)
@@ -38,6 +44,10 @@ func Load(path string, asked bool) (*Loaded, error) {
 	c, lines, err := Parse(data, path)
 	if err != nil {
 		return nil, err
+	}
+	for name, h := range c.Hosts {
+		h.Resolve()
+		c.Hosts[name] = h
 	}
 	l.Config, l.Written, l.Found = c, c, true
 	for p, line := range lines {
@@ -132,19 +142,111 @@ func (l *Loaded) Set(path, value, from string) error {
 	return nil
 }
 
-// Hold returns the configuration as it is in force by what was kept of accepted
-// settings, and which hosts wait for a person.
-func (l *Loaded) Hold(accepted json.RawMessage, granted bool) (*Loaded, map[string]bool, error) {
-	c, err := Settings{l.Config, granted}.Hold(accepted)
+// What stands beside a value that is not what the configuration says.
+const (
+	asBefore = "as before, until a person accepts what the configuration says"
+	notYet   = "; not in force until a person accepts it"
+	inPart   = "; in part as before, until a person accepts what the configuration says"
+)
+
+// Hold returns the configuration as it is in force by what the gate holds, and which
+// hosts wait for a person.
+func (l *Loaded) Hold(force gate.Policy, granted bool) (*Loaded, map[string]bool, error) {
+	c, err := Settings{l.Config, granted}.Hold(force.Kept)
 	if err != nil {
 		return nil, nil, err
 	}
+	c.putGated(force)
 	held := *l
 	held.Config, held.from = c.Config, maps.Clone(l.from)
+	sections := map[string]bool{} // of those that are written as lists or maps of entries
+	mark := func(path, from string) {
+		held.from[path] = from
+		if section, _, in := strings.Cut(path, "."); in && (section == "clients" || section == "hosts") {
+			sections[section] = true
+		}
+	}
 	for _, path := range differences(l.Config, c.Config, true) {
-		held.from[path] = "as before, until a person accepts what the configuration says"
+		if path == "rules" {
+			held.markRules(l)
+		}
+		mark(path, asBefore)
+	}
+	for name := range c.Waiting {
+		h := reflect.ValueOf(c.Hosts[name])
+		for i := range h.NumField() {
+			if path := "hosts." + name + "." + fieldName(h.Type().Field(i)); !h.Field(i).IsZero() {
+				mark(path, l.From(path)+notYet)
+			}
+		}
+	}
+	for section := range sections {
+		held.from[section] = l.From(section) + inPart
 	}
 	return &held, c.Waiting, nil
+}
+
+// putGated puts in place what the gate holds.
+func (c *InForce) putGated(force gate.Policy) {
+	lacks := func(list []gate.Rule) func(gate.Rule) bool {
+		return func(r gate.Rule) bool { return !slices.ContainsFunc(list, r.Equal) }
+	}
+	if slices.ContainsFunc(c.Rules, lacks(force.ConfigRules)) || slices.ContainsFunc(force.ConfigRules, lacks(c.Rules)) {
+		c.Rules = append([]gate.Rule{}, force.ConfigRules...)
+	}
+	actions := func(of string, at *[]computer.ActionType) bool {
+		names := force.AllowedActions[of]
+		var list []computer.ActionType
+		if names != nil {
+			list = []computer.ActionType{}
+		}
+		for _, n := range names {
+			list = append(list, computer.ActionType(n))
+		}
+		if (list == nil) == (*at == nil) && slices.Equal(list, *at) {
+			return false
+		}
+		*at = list
+		return true
+	}
+	actions("", &c.Computer.AllowedActions)
+	clients := slices.Concat(slices.Collect(maps.Keys(c.Clients)), slices.Collect(maps.Keys(force.AllowedActions)))
+	for _, name := range clients {
+		if e := c.Clients[name]; name != "" && actions(name, &e.AllowedActions) {
+			c.put(name, e)
+		}
+	}
+	for name, h := range c.Hosts {
+		if h.TrustHints && !slices.Contains(force.TrustHints, name) {
+			h.TrustHints = false
+			c.Hosts[name] = h
+		}
+	}
+}
+
+// markRules says of each rule in force where it came from.
+func (l *Loaded) markRules(read *Loaded) {
+	for i, r := range l.Rules {
+		was := slices.IndexFunc(read.Rules, r.Equal)
+		t := reflect.TypeFor[gate.Rule]()
+		for f := range t.Fields() {
+			path := fmt.Sprintf("rules.%d.%s", i, fieldName(f))
+			delete(l.from, path)
+			if was < 0 {
+				l.from[path] = asBefore
+			} else if from, ok := read.from[fmt.Sprintf("rules.%d.%s", was, fieldName(f))]; ok {
+				l.from[path] = from
+			}
+		}
+	}
+}
+
+// Without returns l as it is without some hosts.
+func (l *Loaded) Without(hosts map[string]bool) *Loaded {
+	out := *l
+	out.Hosts = maps.Clone(l.Hosts)
+	maps.DeleteFunc(out.Hosts, func(name string, _ host.Config) bool { return hosts[name] })
+	return &out
 }
 
 // Changed lists the fields whose values are others in next.

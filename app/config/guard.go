@@ -24,9 +24,12 @@ import (
 // was accepted.
 type InForce struct {
 	Config
-	// Waiting are the hosts that nothing may be started or dialled for, since no
-	// person has accepted them as they are written.
+	// Waiting are the hosts that nothing may be started or dialled for, and whose
+	// names no session may take, since no person has accepted them as they are
+	// written, or that they are gone.
 	Waiting map[string]bool
+	// reserved is what was accepted of those that are written otherwise now.
+	reserved map[string]program
 }
 
 // Settings are a configuration that is held against what was accepted of one.
@@ -61,7 +64,7 @@ func (s Settings) Hold(accepted json.RawMessage) (InForce, error) {
 }
 
 func (s Settings) held(accepted json.RawMessage) (InForce, []gate.Item, error) {
-	held := InForce{Config: s.Config, Waiting: map[string]bool{}}
+	held := InForce{Config: s.Config, Waiting: map[string]bool{}, reserved: map[string]program{}}
 	// What is put into these must not show in the settings.
 	held.Clients, held.Hosts = maps.Clone(held.Clients), maps.Clone(held.Hosts)
 	var was kept
@@ -415,42 +418,126 @@ func theDisplays() guard {
 	}
 }
 
-// program is what is started or dialled for a host. Only the hash is kept: the rest
-// may hold secrets.
+// program is what is started or dialled for a host. Only hashes are kept: the rest
+// may hold secrets. The zero one is that of a session that dials in, or of no host.
 type program struct {
-	hash string
-	text string // for the person
+	Hash  string `json:"hash,omitempty"`
+	Shape string `json:"shape,omitempty"` // the hash without values that are not shown
+	// Stale tells that the host is written otherwise since: its name stays its own,
+	// but it is not started again as it was, either.
+	Stale bool `json:"stale,omitempty"`
+
+	verb, what, tail string // for the person
+	values           string // names of what has values that are not shown
 }
 
-func (p program) MarshalJSON() ([]byte, error)  { return json.Marshal(p.hash) }
-func (p *program) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &p.hash) }
+// UnmarshalJSON also takes what earlier versions kept, a hash alone.
+func (p *program) UnmarshalJSON(b []byte) error {
+	*p = program{}
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &p.Hash)
+	}
+	type plain program // without this method
+	return json.Unmarshal(b, (*plain)(p))
+}
 
 func programOf(name string, h *host.Config) program {
-	b, err := json.Marshal(map[string]any{
-		"command": h.Command, "args": append([]string{}, h.Args...), "env": h.Env, "cwd": h.Cwd, "url": h.URL, "headers": h.Headers,
-	})
-	if err != nil { // texts always marshal
-		panic(err)
+	if h.Kind() == host.KindAttached {
+		return program{}
 	}
-	sum := sha256.Sum256(b)
-	var text strings.Builder
+	env, headers := maps.Clone(h.Env), maps.Clone(h.Headers)
+	hash := func() string {
+		b, err := json.Marshal(map[string]any{
+			"command": h.Command, "args": append([]string{}, h.Args...), "env": env, "cwd": h.Cwd, "url": h.URL, "headers": headers,
+		})
+		if err != nil { // texts always marshal
+			panic(err)
+		}
+		sum := sha256.Sum256(b)
+		return hex.EncodeToString(sum[:])
+	}
+	p := program{Hash: hash(), verb: "starts"}
+	for k := range env {
+		env[k] = ""
+	}
+	for k, s := range headers {
+		s.Prefix = ""
+		headers[k] = s
+	}
+	p.Shape = hash()
+
+	var what strings.Builder
+	var list []string
+	kind := "variable"
 	if h.Kind() == host.KindRemote {
-		fmt.Fprintf(&text, "host %s is the server %s", name, address(h.URL))
-		with(&text, "header", slices.Sorted(maps.Keys(h.Headers)))
+		p.verb, kind = "is", "header"
+		fmt.Fprintf(&what, "the server %s", address(h.URL))
+		for _, k := range slices.Sorted(maps.Keys(headers)) {
+			list = append(list, quote(k))
+		}
 	} else {
-		fmt.Fprintf(&text, "host %s starts the program %s", name, quote(h.Command))
+		fmt.Fprintf(&what, "the program %s", quote(h.Command))
 		for _, a := range h.Args {
-			text.WriteString(" " + quote(a))
+			what.WriteString(" " + quote(a))
 		}
 		if h.Cwd != "" {
-			text.WriteString(", in " + quote(h.Cwd))
+			what.WriteString(", in " + quote(h.Cwd))
 		}
-		with(&text, "variable", slices.Sorted(maps.Keys(h.Env)))
+		for _, k := range slices.Sorted(maps.Keys(env)) {
+			shown := quote(k)
+			if decidesCode(k) {
+				shown += "=" + quote(h.Env[k])
+			}
+			list = append(list, shown)
+		}
 	}
-	if p := prefixOf(name, h); p != name+"_" {
-		text.WriteString("; its tools are called " + called(p))
+	p.what = what.String()
+	if len(list) > 0 {
+		if len(list) > 1 {
+			kind += "s"
+		}
+		p.values = "the " + kind + " " + strings.Join(list, ", ")
 	}
-	return program{hex.EncodeToString(sum[:]), text.String()}
+	if prefix := prefixOf(name, h); prefix != name+"_" {
+		p.tail = "; its tools are called " + called(prefix)
+	}
+	return p
+}
+
+// told says what p is to a person who accepted was for the host.
+func (p program) told(name string, was program) string {
+	values := ""
+	if p.values != "" {
+		values = ", with " + p.values
+	}
+	if was.Hash == "" || was.Hash == p.Hash {
+		return "host " + name + " " + p.verb + " " + p.what + values + p.tail
+	}
+	now := "now starts"
+	if p.verb == "is" {
+		now = "is now"
+	}
+	if was.Shape == p.Shape {
+		values = ", with other values of " + p.values
+	}
+	return "host " + name + " " + now + " " + p.what + values + ", other than what you accepted" + p.tail
+}
+
+// codeVariables are variables that decide what code a program runs, in upper case;
+// those that end with _ are beginnings.
+var codeVariables = []string{
+	"PATH", "LD_", "DYLD_", "SHELL", "ENV", "BASH_ENV", "ZDOTDIR", "NODE_OPTIONS", "NODE_PATH", "NPM_CONFIG_",
+	"PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONUSERBASE", "RUBYOPT", "RUBYLIB", "PERL5OPT", "PERL5LIB", "PERL5DB",
+	"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR",
+}
+
+// decidesCode tells whether a variable decides what code runs, so that its value is
+// shown.
+func decidesCode(name string) bool {
+	name = strings.ToUpper(name)
+	return slices.ContainsFunc(codeVariables, func(v string) bool {
+		return name == v || strings.HasSuffix(v, "_") && strings.HasPrefix(name, v)
+	})
 }
 
 // address is an address without its query, in which a key may stand.
@@ -465,55 +552,54 @@ func address(text string) string {
 	return u.Redacted()
 }
 
-// with adds names whose values are not for every eye.
-func with(b *strings.Builder, what string, names []string) {
-	for i, n := range names {
-		switch {
-		case i > 0:
-			b.WriteString(", ")
-		case len(names) == 1:
-			b.WriteString(", with the " + what + " ")
-		default:
-			b.WriteString(", with the " + what + "s ")
-		}
-		b.WriteString(quote(n))
-	}
-}
-
 // programs guards what is started and dialled for hosts. One that has changed is
-// not what was accepted, of which only the hash is left: it waits, too.
+// not what was accepted, of which only hashes are left: it waits, too. Rules and
+// hints go by a host's name, so a name stays that of the program that was accepted
+// under it until a person accepted that it is another's.
 func programs() guard {
-	each := func(c *InForce, yield func(name string, h host.Config)) {
-		for name, h := range c.Hosts {
-			if h.Kind() != host.KindAttached {
-				yield(name, h)
-			}
-		}
-	}
 	return guardOf[map[string]program]{
 		get: func(c *InForce) map[string]program {
 			all := map[string]program{}
-			each(c, func(name string, h host.Config) {
+			maps.Copy(all, c.reserved)
+			for name, h := range c.Hosts {
 				if !c.Waiting[name] {
 					all[name] = programOf(name, &h)
 				}
-			})
+			}
 			return all
 		},
-		set: func(c *InForce, accepted map[string]program) {
-			each(c, func(name string, _ host.Config) {
-				if _, ok := accepted[name]; !ok {
+		set: func(c *InForce, held map[string]program) {
+			for name, p := range held {
+				if p.Stale {
+					c.Waiting[name], c.reserved[name] = true, p
+				}
+			}
+			for name := range c.Hosts {
+				if _, ok := held[name]; !ok {
 					c.Waiting[name] = true
 				}
-			})
+			}
 		},
 		stricter: func(accepted, next map[string]program, ask ask) map[string]program {
 			held := map[string]program{}
-			for _, name := range slices.Sorted(maps.Keys(next)) {
-				if p := next[name]; accepted[name].hash == p.hash {
-					held[name] = p
-				} else {
-					ask(name+":"+p.hash, "%s", p.text)
+			for _, name := range names(accepted, next) {
+				was := accepted[name]
+				now, has := next[name]
+				switch {
+				case has && now.Hash == was.Hash && !was.Stale:
+					held[name] = now
+					continue
+				case now.Hash != "":
+					ask(name+":"+now.Hash, "%s", now.told(name, was))
+				case was.Hash == "":
+					continue
+				case has:
+					ask(name+":session", "host %s is a session that dials in, no longer the program or server that you accepted", name)
+				default:
+					ask(name+":gone", "the name %s is free for any session, no longer kept for the program or server that you accepted", name)
+				}
+				if was.Hash != "" {
+					held[name] = program{Hash: was.Hash, Shape: was.Shape, Stale: true}
 				}
 			}
 			return held
@@ -525,6 +611,18 @@ func programs() guard {
 type naming struct {
 	Prefix   string `json:"prefix"`
 	Attached bool   `json:"attached,omitempty"` // of a session, which needs no entry to dial in
+	Program  string `json:"program,omitempty"`  // hash of the program or server
+}
+
+// renamed finds what the tools of a program were called under a name that it no
+// longer has.
+func renamed(accepted, next map[string]naming, now naming) (was naming, ok bool) {
+	for _, name := range slices.Sorted(maps.Keys(accepted)) {
+		if _, still := next[name]; !still && now.Program != "" && accepted[name].Program == now.Program {
+			return accepted[name], true
+		}
+	}
+	return was, false
 }
 
 func prefixOf(name string, h *host.Config) string {
@@ -573,7 +671,7 @@ func prefixes() guard {
 		get: func(c *InForce) map[string]naming {
 			all := map[string]naming{}
 			for name, h := range c.Hosts {
-				all[name] = naming{prefixOf(name, &h), h.Kind() == host.KindAttached}
+				all[name] = naming{prefixOf(name, &h), h.Kind() == host.KindAttached, programOf(name, &h).Hash}
 			}
 			return all
 		},
@@ -597,8 +695,10 @@ func prefixes() guard {
 			for _, name := range names(accepted, next) {
 				was, had := accepted[name]
 				now, has := next[name]
-				usual := naming{name + "_", true}
-				switch {
+				usual := naming{Prefix: name + "_", Attached: true}
+				switch old, is := renamed(accepted, next, now); {
+				case !had && is:
+					was = old
 				case !has && was.Attached: // the session may still come
 					now = usual
 				case !has:
@@ -612,7 +712,7 @@ func prefixes() guard {
 					ask(name+":"+now.Prefix, "the tools of host %s are called %s, no longer %s", name, called(now.Prefix), called(was.Prefix))
 				}
 				if has || now.Prefix != was.Prefix {
-					held[name] = naming{was.Prefix, now.Attached}
+					held[name] = naming{was.Prefix, now.Attached, now.Program}
 				}
 			}
 			return held

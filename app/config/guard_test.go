@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"drawbridge/bridge/gate"
-	"drawbridge/bridge/host"
 )
 
 // leaves lists the option keys of the fields that hold a value, not a section.
@@ -134,18 +133,27 @@ func TestGuards(t *testing.T) {
 		"to a client, others":  {"clients: {a: {expose: [x]}}", "clients: {a: {expose: [z]}}", []string{"client a may see the tools that fit z"}, "clients: {a: {expose: [nothing-at-all]}}", nil},
 		"hidden from a client": {"", "clients: {a: {hide: [x]}}", nil, "", nil},
 
-		"a program":           {"", notes, []string{"host notes starts the program notes-server"}, "", []string{"notes"}},
-		"a program at first":  {none, twice, []string{`host notes starts the program notes-server "--twice"`}, "", []string{"notes"}},
-		"a program changed":   {notes, twice, []string{`host notes starts the program notes-server "--twice"`}, "", []string{"notes"}},
-		"a program gone":      {notes, "", nil, "", nil},
-		"a program, its time": {notes, "hosts: {notes: {command: notes-server, timeout: 1s, trust_hints: true}}", nil, "", nil},
+		"a program":              {"", notes, []string{"host notes starts the program notes-server"}, "", []string{"notes"}},
+		"a program at first":     {none, twice, []string{`host notes starts the program notes-server "--twice"`}, "", []string{"notes"}},
+		"a program changed":      {notes, twice, []string{`host notes now starts the program notes-server "--twice", other than what you accepted`}, "", []string{"notes"}},
+		"a program gone":         {notes, "", []string{"the name notes is free for any session, no longer kept for the program or server that you accepted"}, "", []string{"notes"}},
+		"a session in its place": {notes, "hosts: {notes: {attached: true}}", []string{"host notes is a session that dials in, no longer the program or server that you accepted"}, "", []string{"notes"}},
+		"a server in its place":  {notes, "hosts: {notes: {url: 'https://t.example/mcp'}}", []string{"host notes is now the server https://t.example/mcp, other than what you accepted"}, "", []string{"notes"}},
+		"a session gone":         {"hosts: {notes: {attached: true}}", "", nil, "", nil},
+		"a program, its time":    {notes, "hosts: {notes: {command: notes-server, timeout: 1s, trust_hints: true}}", nil, "", nil},
 		"variables": {notes, "hosts: {notes: {command: notes-server, env: {A: s3cret, B: s3cret}, cwd: /srv}}",
-			[]string{`host notes starts the program notes-server, in "/srv", with the variables A, B`}, "", []string{"notes"}},
-		"a variable's value": {"hosts: {notes: {command: x, env: {A: s3cret}}}", "hosts: {notes: {command: x, env: {A: other}}}", []string{"host notes starts the program x, with the variable A"}, "", []string{"notes"}},
+			[]string{`host notes now starts the program notes-server, in "/srv", with the variables A, B, other than what you accepted`}, "", []string{"notes"}},
+		"a variable's value": {"hosts: {notes: {command: x, env: {A: s3cret}}}", "hosts: {notes: {command: x, env: {A: other}}}", []string{"host notes now starts the program x, with other values of the variable A, other than what you accepted"}, "", []string{"notes"}},
+		"variables that decide what runs": {"hosts: {notes: {command: x, env: {PATH: /bin, B: s3cret}}}", "hosts: {notes: {command: x, env: {PATH: /evil, B: s3cret}}}",
+			[]string{`host notes now starts the program x, with other values of the variables B, PATH="/evil", other than what you accepted`}, "", []string{"notes"}},
+		"variables that decide, at first": {none, "hosts: {notes: {command: x, env: {LD_PRELOAD: a.so, dyld_library_path: /y, NODE_OPTIONS: '--require x', BASH_ENV: z, LDX: s3cret}}}",
+			[]string{`host notes starts the program x, with the variables BASH_ENV=z, LDX, LD_PRELOAD="a.so", NODE_OPTIONS="--require x", dyld_library_path="/y"`}, "", []string{"notes"}},
 		"a server": {"", "hosts: {far: {url: 'https://t.example/mcp?key=s3cret', headers: {Authorization: {file: /f, prefix: 'Bearer s3cret'}}}}",
 			[]string{"host far is the server https://t.example/mcp?…, with the header Authorization"}, "", []string{"far"}},
 		"a header's file": {"hosts: {far: {url: 'https://t.example/', headers: {A: {file: /f}}}}", "hosts: {far: {url: 'https://t.example/', headers: {A: {file: /g}}}}",
-			[]string{"host far is the server https://t.example/, with the header A"}, "", []string{"far"}},
+			[]string{"host far is now the server https://t.example/, with the header A, other than what you accepted"}, "", []string{"far"}},
+		"a header's value": {"hosts: {far: {url: 'https://t.example/', headers: {A: {file: /f, prefix: s3cret}}}}", "hosts: {far: {url: 'https://t.example/', headers: {A: {file: /f}}}}",
+			[]string{"host far is now the server https://t.example/, with other values of the header A, other than what you accepted"}, "", []string{"far"}},
 		"a program instead of a session": {"hosts: {omp: {attached: true}}", "hosts: {omp: {command: x}}", []string{"host omp starts the program x"}, "", []string{"omp"}},
 		"a session":                      {"", "hosts: {omp: {attached: true}}", nil, "", nil},
 		"control characters":             {"", "hosts: {x: {command: \"a\\e[2Jb\", args: [\"c d\"]}}", []string{`host x starts the program "a\u001b[2Jb" "c d"`}, "", []string{"x"}},
@@ -155,10 +163,15 @@ func TestGuards(t *testing.T) {
 		"names of a session":   {"", "hosts: {omp: {attached: true, prefix: ''}}", []string{"the tools of host omp are called by their own names, no longer omp_…"}, "hosts: {omp: {attached: true, prefix: omp_}}", nil},
 		"names, entry gone":    {"hosts: {omp: {attached: true, prefix: o-}}", "", []string{"the tools of host omp are called omp_…, no longer o-…"}, "hosts: {omp: {attached: true, prefix: o-}}", nil},
 		"names of a program":   {"", "hosts: {x: {command: z, prefix: ''}}", []string{"host x starts the program z; its tools are called by their own names"}, "", []string{"x"}},
-		"names, program gone":  {"hosts: {x: {command: y, prefix: p}}", "", nil, "", nil},
+		"names, program gone":  {"hosts: {x: {command: y, prefix: p}}", "", []string{"the name x is free for any session, no longer kept for the program or server that you accepted"}, "", []string{"x"}},
 		"names, program stays": {"hosts: {x: {command: y, prefix: p}}", "hosts: {x: {command: y}}", []string{"the tools of host x are called x_…, no longer p…"}, "hosts: {x: {command: y, prefix: p}}", nil},
-		"main":                 {"", "main_host: omp", []string{"the tools that keep their own names are those of host omp, no longer those of the session that claims it"}, "main_host: ''", nil},
-		"main gone":            {"main_host: omp", "", []string{"the tools that keep their own names are those of the session that claims it, no longer those of host omp"}, "main_host: omp", nil},
+		"names, program renamed": {"hosts: {x: {command: y}}", "hosts: {z: {command: y}}",
+			[]string{"the name x is free for any session, no longer kept for the program or server that you accepted", "host z starts the program \"y\"", "the tools of host z are called z_…, no longer x_…"},
+			"hosts: {z: {command: y, prefix: x_}}", []string{"x", "z"}},
+		"names, program renamed with its prefix": {"hosts: {x: {command: y}}", "hosts: {z: {command: y, prefix: x_}}",
+			[]string{"the name x is free for any session, no longer kept for the program or server that you accepted", "host z starts the program \"y\"; its tools are called x_…"}, "", []string{"x", "z"}},
+		"main":      {"", "main_host: omp", []string{"the tools that keep their own names are those of host omp, no longer those of the session that claims it"}, "main_host: ''", nil},
+		"main gone": {"main_host: omp", "", []string{"the tools that keep their own names are those of the session that claims it, no longer those of host omp"}, "main_host: omp", nil},
 
 		"providers at first": {none, "model_gateway: {providers: {openai: 'http://127.0.0.1:1'}}", nil, "", nil},
 		"providers": {"model_gateway: {providers: {a: 'https://a.example', b: 'https://b.example'}}", "model_gateway: {providers: {a: 'https://e.example', openai: 'https://f.example'}}",
@@ -232,6 +245,24 @@ func TestGuardsWithoutGrants(t *testing.T) {
 	}
 }
 
+// TestRenamedWithoutGrants: a program that goes on under another name keeps what its
+// tools are called, so that what was hidden or denied stays so.
+func TestRenamedWithoutGrants(t *testing.T) {
+	accepted := Settings{parsed(t, "hosts: {tools: {command: prog, args: [a]}}\nhide: [tools_sh]"), false}.Keep()
+	next := Settings{parsed(t, "hosts: {other: {command: prog, args: [a]}, third: {command: prog}}\nhide: [tools_sh]"), false}
+	held, err := next.Hold(accepted)
+	_, items, _ := next.Over(accepted)
+	if want := []string{"the tools of host other are called other_…, no longer tools_…"}; err != nil || !slices.Equal(texts(items), want) {
+		t.Errorf("asked about %v, %v", texts(items), err)
+	}
+	if p := held.Hosts["other"].Prefix; p == nil || *p != "tools_" || len(held.Waiting) != 0 {
+		t.Errorf("in force %+v", held)
+	}
+	if _, items, err := next.Over(next.Keep()); err != nil || len(items) != 0 {
+		t.Errorf("accepted, and asked about %v, %v", texts(items), err)
+	}
+}
+
 func TestGuardsRefuseWhatIsNotKept(t *testing.T) {
 	for _, accepted := range []string{`[]`, `{"hide":"x"}`, `{"hand_back.quiet":"long"}`, `{"hosts.*.prefix":[1]}`, `{`} {
 		if _, err := (Settings{Default(), true}).Hold(json.RawMessage(accepted)); err == nil {
@@ -252,7 +283,7 @@ func TestHoldLeavesTheRead(t *testing.T) {
 	before := parsed(t, "clients: {a: {hide: [x]}}\nhosts: {o: {attached: true}}")
 	accepted := Settings{parsed(t, "clients: {a: {expose: [w]}, b: {display: 1}}\nhosts: {o: {attached: true, prefix: p}, q: {attached: true, prefix: r}}"), true}.Keep()
 	l := &Loaded{Config: read, Written: read, from: map[string]string{"clients.a.hide": "c.yaml:1"}}
-	held, _, err := l.Hold(accepted, true)
+	held, _, err := l.Hold(gate.Policy{Kept: accepted}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +298,29 @@ func TestHoldLeavesTheRead(t *testing.T) {
 		if !strings.Contains(shown, want) {
 			t.Errorf("shown is\n%s\nwithout\n%s", shown, want)
 		}
+	}
+}
+
+// TestHoldMarksWhatWaits: a host that waits is not shown as if it were in force, and
+// rules go with where they came from.
+func TestHoldMarksWhatWaits(t *testing.T) {
+	c := parsed(t, "hosts: {x: {command: prog, args: [z]}, o: {attached: true}}\nrules: [{tool: a, then: allow}, {tool: b, then: deny}]")
+	l := &Loaded{Config: c, Written: c, from: map[string]string{"hosts": "c.yaml:1", "hosts.x.command": "c.yaml:1", "hosts.o.attached": "c.yaml:1", "rules.0.tool": "c.yaml:2", "rules.1.tool": "c.yaml:3"}}
+	held, waiting, err := l.Hold(gate.Policy{ConfigRules: []gate.Rule{{Tool: "old", Then: gate.ThenDeny}, c.Rules[1]}}, true)
+	if err != nil || !waiting["x"] {
+		t.Fatal(waiting, err)
+	}
+	shown := held.Show()
+	for _, want := range []string{
+		"    command: prog  # c.yaml:1; not in force until a person accepts it\n", "    args: [z]  # default; not in force until a person accepts it\n",
+		"    attached: true  # c.yaml:1\n", "    tool: old  # as before, until ", "    tool: b  # c.yaml:3\n",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("shown is\n%s\nwithout\n%s", shown, want)
+		}
+	}
+	if strings.Contains(shown, "tool: a ") || !strings.Contains(held.From("hosts"), "in part as before") {
+		t.Errorf("hosts are from %s, shown is\n%s", held.From("hosts"), shown)
 	}
 }
 
@@ -334,8 +388,13 @@ func FuzzGuards(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		maps.DeleteFunc(held.Hosts, func(name string, _ host.Config) bool { return held.Waiting[name] })
-		if _, items, err := (Settings{held.Config, true}).Over(accepted); err != nil || len(items) != 0 {
+		_, items, err := (Settings{held.Config, true}).Over(accepted)
+		items = slices.DeleteFunc(items, func(it gate.Item) bool { // those that wait are not in force
+			name, is := strings.CutPrefix(it.Key, "hosts.*.command:")
+			name, _, _ = strings.Cut(name, ":")
+			return is && held.Waiting[name]
+		})
+		if err != nil || len(items) != 0 {
 			t.Errorf("in force is wider: %v, %v", texts(items), err)
 		}
 		for _, client := range names(was.Clients, now.Clients) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // SetPolicy tells what configuration and rules say now. What tightens is in
@@ -212,34 +211,61 @@ func (g *Gate) TrustHint(host string) bool {
 	return true
 }
 
-// Settings returns what is kept of the settings in force: the accepted ones, with
-// everything that tightens in those that were set last. nil: nothing was accepted
-// or set.
-func (g *Gate) Settings() json.RawMessage { return g.force.Load().accepted.Kept }
+// InForce returns what is in force: what was accepted, with everything that tightens
+// in what was set last.
+func (g *Gate) InForce() Policy {
+	f := g.force.Load()
+	p := f.accepted.Policy
+	if f.proposed == nil {
+		return p
+	}
+	// It is not among what was accepted, since it would loosen there once it goes.
+	p.ConfigRules = slices.Clone(p.ConfigRules)
+	for _, r := range f.proposed.ConfigRules {
+		if r.Then == ThenAsk && !has(p.ConfigRules, r) {
+			p.ConfigRules = append(p.ConfigRules, r)
+		}
+	}
+	return p
+}
+
+// Waiting lists what loosens and waits for a person to accept it.
+func (g *Gate) Waiting() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	texts := make([]string, len(g.items))
+	for i, it := range g.items {
+		texts[i] = it.Text
+	}
+	return texts
+}
 
 // Warnings are sentences for the status: what is looser than by default, or
 // asked for and not in force.
 func (g *Gate) Warnings() []string {
 	var out []string
 	for _, a := range g.opts.Allow {
-		out = append(out, fmt.Sprintf("tools that fit %q run unasked while this process lives (--allow)", a.String()))
+		text := fmt.Sprintf("tools that fit %q run unasked while this process lives (--allow)", a.String())
+		if g.opts.AllowFor != "" {
+			text += fmt.Sprintf("; those of %s alone: of any other host they are asked about, since a flag cannot let loose what acts with what was granted to Drawbridge", g.opts.AllowFor)
+		}
+		out = append(out, text)
 	}
-	ready := g.ready()
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.warning != "" {
-		out = append(out, g.warning)
+	warning := g.warning
+	g.mu.Unlock()
+	if warning != "" {
+		out = append(out, warning)
 	}
-	if len(g.items) > 0 {
-		texts := make([]string, len(g.items))
-		for i, it := range g.items {
-			texts[i] = it.Text
-		}
-		w := "not in force until a person accepts it: " + strings.Join(texts, "; ")
-		if !ready {
-			w += " (nobody can be asked here: run Drawbridge with its tray or in a terminal's foreground)"
-		}
-		out = append(out, w)
+	waiting := g.Waiting()
+	for _, text := range waiting {
+		out = append(out, NotInForce+text)
+	}
+	if len(waiting) > 0 && !g.ready() {
+		out = append(out, "nobody can be asked here to accept what waits: run Drawbridge with its tray or in a terminal's foreground")
 	}
 	return out
 }
+
+// NotInForce begins a warning of something that waits for a person.
+const NotInForce = "not in force until a person accepts it: "

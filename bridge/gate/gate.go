@@ -101,6 +101,7 @@ type Verdict struct {
 type Options struct {
 	Surfaces []Surface // more may come with AddSurface
 	Allow    []Glob    // --allow: tools that run unasked while this process lives
+	AllowFor string    // the host whose tools Allow is about; empty: every host
 	Rules    RulesFile // where Always writes; without a path it is not offered
 	Accepted Store     // what was accepted before; nil: kept in memory only
 
@@ -269,7 +270,7 @@ func (g *Gate) decideBy(set *ruleset, r *Request) decision {
 		return d
 	}
 	for _, a := range g.opts.Allow {
-		if a.Match(r.Tool) {
+		if a.Match(r.Tool) && (g.opts.AllowFor == "" || g.opts.AllowFor == r.Host) {
 			return decision{then: ThenAllow, by: "--allow " + a.String()}
 		}
 	}

@@ -117,14 +117,14 @@ func TestPrecedence(t *testing.T) {
 	rule := func(then Then, tool string) Rule { return Rule{Tool: tool, Then: then} }
 	shot := Rule{Tool: "computer", When: map[string]string{"/actions/*/type": "screenshot"}, Then: ThenAllow}
 	tests := []struct {
-		name         string
-		rules, conf  []Rule
-		allow        []string
-		def          Default
-		tool, args   string
-		want         Outcome // Nobody: it asks, and nobody is there
-		by           string
-		client, host string
+		name        string
+		rules, conf []Rule
+		allow       []string
+		def         Default
+		tool, args  string
+		want        Outcome // Nobody: it asks, and nobody is there
+		by          string
+		allowFor    string
 	}{
 		{name: "nothing asks", tool: "bash", want: Nobody},
 		{name: "default allow", tool: "bash", def: DefaultAllow, want: Allowed, by: "default"},
@@ -145,12 +145,14 @@ func TestPrecedence(t *testing.T) {
 		{name: "one argument does not fit", conf: []Rule{shot}, tool: "computer", args: `{"actions":[{"type":"screenshot"},{"type":"click"}]}`, want: Nobody},
 		{name: "--allow", allow: []string{"comp*"}, tool: "computer", want: Allowed, by: "--allow comp*"},
 		{name: "--allow of another", allow: []string{"comp*"}, tool: "bash", want: Nobody},
+		{name: "--allow for the host", allow: []string{"*"}, allowFor: "omp", tool: "bash", want: Allowed, by: "--allow *"},
+		{name: "--allow for another host", allow: []string{"*"}, allowFor: "drawbridge", tool: "bash", want: Nobody},
 		{name: "a deny before --allow", allow: []string{"*"}, conf: []Rule{rule(ThenDeny, "bash")}, tool: "bash", want: Denied, by: "rule config:1"},
 		{name: "an ask before --allow", allow: []string{"*"}, conf: []Rule{rule(ThenAsk, "bash")}, tool: "bash", want: Nobody},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			opts := Options{}
+			opts := Options{AllowFor: tt.allowFor}
 			for _, a := range tt.allow {
 				opts.Allow = append(opts.Allow, glob(t, a))
 			}
@@ -794,7 +796,7 @@ func TestSettings(t *testing.T) {
 	told := make(chan string, 1)
 	var g *Gate
 	begin := func() {
-		g = New(Options{Surfaces: []Surface{d}, Accepted: store, OnAccept: func() { told <- string(g.Settings()) }})
+		g = New(Options{Surfaces: []Surface{d}, Accepted: store, OnAccept: func() { told <- string(g.InForce().Kept) }})
 	}
 	begin()
 	set := func(w wants) {
@@ -810,14 +812,14 @@ func TestSettings(t *testing.T) {
 	}
 	begin()
 	set(wants{"a"})
-	if d.count() != 1 || string(g.Settings()) != `["a"]` {
-		t.Errorf("asked %d times, in force %s", d.count(), g.Settings())
+	if d.count() != 1 || string(g.InForce().Kept) != `["a"]` {
+		t.Errorf("asked %d times, in force %s", d.count(), g.InForce().Kept)
 	}
 	// What goes is gone at once, and asked about when it comes back.
 	set(wants{"b"})
 	p := <-d.prompts
-	if !slices.Equal(p.Items, []Item{{"b", "somebody wants b"}}) || string(g.Settings()) != `[]` {
-		t.Errorf("asked about %v, in force %s", p.Items, g.Settings())
+	if !slices.Equal(p.Items, []Item{{"b", "somebody wants b"}}) || string(g.InForce().Kept) != `[]` {
+		t.Errorf("asked about %v, in force %s", p.Items, g.InForce().Kept)
 	}
 	answer(t, p, Answer{Scope: Deny})
 	set(wants{"a"})
@@ -879,7 +881,7 @@ func TestLoosening(t *testing.T) {
 		t.Errorf("prompt %+v", p)
 	}
 	// Tightening holds at once, loosening not yet.
-	if g.MayRunUnasked(request()) || g.TrustHint("omp") || string(g.Settings()) != `[]` {
+	if g.MayRunUnasked(request()) || g.TrustHint("omp") || string(g.InForce().Kept) != `[]` {
 		t.Error("what loosens is in force before it was accepted")
 	}
 	if v := g.Decide(t.Context(), read); v.Outcome != Denied {
@@ -888,11 +890,11 @@ func TestLoosening(t *testing.T) {
 	if got := g.AllowedActions("x"); !reflect.DeepEqual(got, []string{"click", "type"}) {
 		t.Errorf("actions %v", got)
 	}
-	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "wants listen") || strings.Contains(w[0], "nobody can be asked") {
+	if w := g.Warnings(); len(w) != 3 || w[2] != NotInForce+"somebody wants listen" {
 		t.Errorf("warnings %q", w)
 	}
 	answer(t, p, Answer{Scope: Once})
-	if !g.MayRunUnasked(request()) || !g.TrustHint("omp") || g.TrustHint("pi") || string(g.Settings()) != `["listen"]` || len(g.Warnings()) != 0 {
+	if !g.MayRunUnasked(request()) || !g.TrustHint("omp") || g.TrustHint("pi") || string(g.InForce().Kept) != `["listen"]` || len(g.Warnings()) != 0 {
 		t.Errorf("accepted and not in force: %q", g.Warnings())
 	}
 	if got := g.AllowedActions("narrow"); !reflect.DeepEqual(got, []string{"click"}) {
@@ -951,7 +953,7 @@ func TestLooseningWithNobody(t *testing.T) {
 	if v := g.Decide(t.Context(), request()); v.Outcome != Nobody {
 		t.Errorf("%+v", v)
 	}
-	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "nobody can be asked here") {
+	if w := g.Warnings(); len(w) != 2 || !strings.HasPrefix(w[0], NotInForce) || !strings.Contains(w[1], "nobody can be asked here") {
 		t.Errorf("warnings %q", w)
 	}
 	if n, _ := g.Quiet(); n != 0 {

@@ -154,6 +154,9 @@ func (s *Set) admit(a attachment) (*Host, error) {
 	if s.closed {
 		return nil, errEnding
 	}
+	if s.withheld(base) {
+		return nil, fmt.Errorf("the name %s was accepted for a program or server; no session may take it before a person accepted that it is no longer", base)
+	}
 	if h := s.hosts[base]; h != nil && h.config.Kind() != KindAttached {
 		return nil, fmt.Errorf("the name %s is that of a host in the configuration", base)
 	}
@@ -192,6 +195,7 @@ func (s *Set) place(base string, a attachment) (string, *Host) {
 	for n := 2; ; n++ {
 		h := s.hosts[name]
 		switch {
+		case s.withheld(name):
 		case h == nil:
 			return name, nil
 		case h.config.Kind() == KindAttached && h.session.token == "":

@@ -45,11 +45,12 @@ func TestHelloRefused(t *testing.T) {
 		"our own name":      {`{"v":1,"name":"Drawbridge"}`, CloseRefused, "our own name"},
 		"a configured name": {`{"v":1,"name":"files"}`, CloseRefused, "a host in the configuration"},
 		"another's token":   {`{"v":1,"name":"theirs"}`, CloseRefused, "that of another host token"},
+		"a withheld name":   {`{"v":1,"name":"kept"}`, CloseRefused, "the name kept was accepted for a program or server"},
 		"long text":         {`{"v":1,"session":"` + strings.Repeat("s", 300) + `"}`, websocket.ClosePolicyViolation, "more than 256 bytes"},
 		"main not wanted":   {`{"v":1,"name":"x","main":true}`, CloseRefused, "main_host in the configuration is files; x cannot be Main"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, Options{Main: "files", Reserved: reserved, Hosts: map[string]Config{"files": {URL: "http://127.0.0.1:1/"}}})
+			f := newFixture(t, Options{Main: "files", Reserved: reserved, Withheld: func(name string) bool { return name == "kept" }, Hosts: map[string]Config{"files": {URL: "http://127.0.0.1:1/"}}})
 			code, reason := closedWith(t, f.dial(&hosttest.Server{}, "mine", c.hello))
 			if code != c.code || !strings.Contains(reason, c.want) {
 				t.Errorf("closed with %d %q, want %d with %q", code, reason, c.code, c.want)
@@ -126,6 +127,17 @@ func TestSecondMainIsRefusedByName(t *testing.T) {
 	f.waitNames("")
 	f.dial(s, "pi", `{"v":1,"session":"b","main":true}`)
 	f.waitNames("pi/read")
+}
+
+// TestSecondSessionTakesNoWithheldName: nor does a session come to one as the second
+// of its own name.
+func TestSecondSessionTakesNoWithheldName(t *testing.T) {
+	f := newFixture(t, Options{Withheld: func(name string) bool { return name == "omp-2" }})
+	s := &hosttest.Server{}
+	s.SetTools(tool("read"))
+	f.dial(s, "omp", `{"v":1,"session":"a"}`)
+	f.dial(s, "omp", `{"v":1,"session":"b"}`)
+	f.waitNames("omp/omp_read omp-3/omp-3_read")
 }
 
 func TestSameNameTwice(t *testing.T) {

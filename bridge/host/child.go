@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ exec 3<&- "$@"`
 
 // Command is a host that is started as a child process.
 type Command struct {
-	Path string
+	Path string // absolute
 	Args []string
 	Env  map[string]string // added to this program's own
 	Dir  string
@@ -59,8 +60,11 @@ type child struct {
 
 // startChild starts a child in a process group of its own.
 func startChild(c Command, limit int64, log zerolog.Logger) (*child, error) {
-	path, err := exec.LookPath(c.Path)
-	if err != nil {
+	if !filepath.IsAbs(c.Path) {
+		// Whatever PATH finds later is not what was read, shown and accepted.
+		return nil, fmt.Errorf("start %s: %w when the configuration was read; give the command's full path, or install it and run drawbridge reload", c.Path, exec.ErrNotFound)
+	}
+	if _, err := exec.LookPath(c.Path); err != nil {
 		return nil, fmt.Errorf("start %s: %w; give the command's full path, or install it", c.Path, err)
 	}
 	if c.Dir != "" {
@@ -71,7 +75,7 @@ func startChild(c Command, limit int64, log zerolog.Logger) (*child, error) {
 			return nil, fmt.Errorf("start %s: cwd: %s is no folder", c.Path, c.Dir)
 		}
 	}
-	cmd := exec.Command("/bin/sh", append([]string{"-c", watch, c.Path, path}, c.Args...)...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", watch, c.Path, c.Path}, c.Args...)...)
 	cmd.Dir = c.Dir
 	cmd.Env = os.Environ()
 	for k, v := range c.Env {
@@ -79,6 +83,7 @@ func startChild(c Command, limit int64, log zerolog.Logger) (*child, error) {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 
+	var err error
 	var ends []io.Closer // the child's ends, and ours until it runs
 	fail := func(err error) (*child, error) {
 		for _, e := range ends {

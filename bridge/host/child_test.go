@@ -116,8 +116,10 @@ func TestChildThatCannotStart(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"no such command": {Config{Command: "drawbridge-no-such-command"}, "executable file not found"},
-		"no such folder":  {Config{Command: "sh", Cwd: "/nonexistent/folder"}, "/nonexistent/folder"},
+		"no such command": {Config{Command: "drawbridge-no-such-command"}, "executable file not found in $PATH when the configuration was read"},
+		"not resolved":    {Config{Command: "sh"}, "executable file not found in $PATH when the configuration was read"},
+		"gone":            {Config{Command: "/nonexistent/program"}, "/nonexistent/program"},
+		"no such folder":  {Config{Command: "/bin/sh", Cwd: "/nonexistent/folder"}, "/nonexistent/folder"},
 		"ends with words": {childConfig("fail"), `exit status 3; its last words: "cannot find my things"`},
 	} {
 		t.Run(name, func(t *testing.T) {

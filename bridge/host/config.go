@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +27,7 @@ const (
 // Config is one entry of `hosts:`, whose key is the host's name. The yaml names
 // are the ones a person writes.
 type Config struct {
-	// A child process: command and the rest.
+	// A child process: command and the rest. See Resolve.
 	Command string            `yaml:"command"`
 	Args    []string          `yaml:"args"`
 	Env     map[string]string `yaml:"env"`
@@ -105,6 +107,8 @@ func (c *Config) Check() error {
 		return at("", "has more than one of command, url and attached")
 	case c.Command == "" && (c.Args != nil || c.Env != nil || c.Cwd != ""):
 		return at("", "args, env and cwd go with command only")
+	case strings.Contains(c.Command, "/") && !filepath.IsAbs(c.Command) && c.Cwd == "":
+		return at("command", "%q is in a folder that is not named: name the folder in cwd, or write an absolute path", c.Command)
 	case c.URL == "" && c.Headers != nil:
 		return at("headers", "go with url only")
 	case c.Prefix != nil && !prefixOK.MatchString(*c.Prefix):
@@ -138,6 +142,30 @@ func (c *Config) Check() error {
 		}
 	}
 	return nil
+}
+
+// Resolve makes what is started one program: the one that PATH finds now, and a
+// folder that does not depend on where this program was started. What is not found
+// stays as it is, and is not started.
+func (c *Config) Resolve() {
+	if c.Command == "" {
+		return
+	}
+	if c.Cwd != "" {
+		if abs, err := filepath.Abs(c.Cwd); err == nil {
+			c.Cwd = abs
+		}
+	}
+	switch {
+	case filepath.IsAbs(c.Command):
+		c.Command = filepath.Clean(c.Command)
+	case strings.Contains(c.Command, "/"):
+		c.Command = filepath.Join(c.Cwd, c.Command) // Check wants a folder
+	default:
+		if path, err := exec.LookPath(c.Command); err == nil {
+			c.Command = path
+		}
+	}
 }
 
 func (c *Config) equal(d Config) bool {

@@ -35,8 +35,8 @@ type Options struct {
 	Reserved func(name, token string) bool
 	// Trusted tells whether a host's hints are believed now; nil: as configured.
 	Trusted func(host string) bool
-	// Withheld tells whether a configured host may not be started or dialled yet;
-	// nil: none is. It is asked by Configure.
+	// Withheld tells whether a host may not be started, dialled or taken by a session
+	// yet; nil: none is. It is asked by Configure, and when a session dials in.
 	Withheld func(host string) bool
 	// Models, if set, is the model switch: attached sessions are told of it, and
 	// it of what they cover.
@@ -139,7 +139,7 @@ func (s *Set) configure(main string, hosts map[string]Config) {
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		c := hosts[name]
 		h := s.hosts[name]
-		withheld := s.opts.Withheld != nil && s.opts.Withheld(name)
+		withheld := s.withheld(name)
 		if h != nil && h.config.equal(c) && h.withheld == withheld {
 			continue
 		}
@@ -155,6 +155,9 @@ func (s *Set) configure(main string, hosts map[string]Config) {
 		s.keep(h)
 	}
 }
+
+// withheld tells whether a host waits for a person.
+func (s *Set) withheld(name string) bool { return s.opts.Withheld != nil && s.opts.Withheld(name) }
 
 // change does something to the set, decides the names anew and tells whether the
 // tools have changed by it.
