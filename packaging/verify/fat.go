@@ -16,9 +16,11 @@ const (
 	fatArch   = 20
 	maxSlices = 8
 
-	// sliceAlign is the power of two that slices begin at: pages of 16 KiB, without
-	// which arm64 does not map one.
+	// Slices begin at powers of two: pages of 16 KiB, without which arm64 does not map
+	// one. Apple's tools put those for Intel at its own pages of 4 KiB.
 	sliceAlign = 14
+	intelAlign = 12
+	cpuIntel   = 0x01000007
 )
 
 // programSlices takes a universal program apart; a thin one is its own slice. No
@@ -43,9 +45,10 @@ func programSlices(b []byte) ([][]byte, error) {
 	for i := range int(n) {
 		h := b[fatHeader+fatArch*i:]
 		kind, sub, from, size, align := be.Uint32(h), be.Uint32(h[4:]), uint64(be.Uint32(h[8:])), uint64(be.Uint32(h[12:])), be.Uint32(h[16:])
-		want := (end + 1<<sliceAlign - 1) &^ (1<<sliceAlign - 1)
+		page := uint64(1) << min(align, sliceAlign)
+		want := (end + page - 1) &^ (page - 1)
 		switch {
-		case align != sliceAlign:
+		case align != sliceAlign && (align != intelAlign || kind != cpuIntel):
 			return nil, fmt.Errorf("slice %d begins at multiples of 2^%d, the header says, where it is 2^%d", i, align, sliceAlign)
 		case from != want:
 			return nil, fmt.Errorf("slice %d is at %d, the header says, where it must be at %d", i, from, want)

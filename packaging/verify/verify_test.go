@@ -355,11 +355,25 @@ func TestHeader(t *testing.T) {
 		}
 		b[bit/8] ^= 1 << (bit % 8)
 	}
-	// One slice twice.
 	slices, err := macho.Split(b)
 	if err != nil {
 		t.Fatal(err)
 	}
+	// As lipo lays them out, with the one for Intel at a page of 4 KiB.
+	apple := append(bytes.Clone(b[:1<<intelAlign]), slices[0]...)
+	arm := (len(apple) + 1<<sliceAlign - 1) >> sliceAlign << sliceAlign
+	apple = append(append(apple, make([]byte, arm-len(apple))...), slices[1]...)
+	be.PutUint32(apple[fatHeader+8:], 1<<intelAlign)
+	be.PutUint32(apple[fatHeader+16:], intelAlign)
+	be.PutUint32(apple[fatHeader+fatArch+8:], uint32(arm))
+	if got, err := programSlices(apple); err != nil || len(got) != 2 || !bytes.Equal(got[0], slices[0]) || !bytes.Equal(got[1], slices[1]) {
+		t.Errorf("laid out as Apple's tools do: %d slices, %v", len(got), err)
+	}
+	be.PutUint32(apple[fatHeader+fatArch+16:], intelAlign)
+	if _, err := programSlices(apple); err == nil || !strings.Contains(err.Error(), "2^12") {
+		t.Errorf("arm64 at a page of 4 KiB: %v", err)
+	}
+	// One slice twice.
 	second := (1<<sliceAlign + len(slices[0]) + 1<<sliceAlign - 1) >> sliceAlign << sliceAlign
 	twice := append(bytes.Clone(b[:1<<sliceAlign]), slices[0]...)
 	twice = append(twice, make([]byte, second-len(twice))...)
