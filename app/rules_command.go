@@ -119,10 +119,10 @@ func (c *cli) rulesCommand() *cobra.Command {
 					if !g.Until.IsZero() {
 						lasts = fmt.Sprintf("for another %s", time.Until(g.Until).Round(time.Second))
 					}
-					fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, g, lasts)
+					fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, ui.Escape(g.String(), 0), lasts)
 				}
 				for _, r := range l.Rules {
-					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, r.Rule)
+					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, ui.Escape(r.Rule.String(), 0))
 				}
 				if len(l.Rules)+len(l.Grants) == 0 {
 					fmt.Fprintln(t, "no rules")
@@ -150,7 +150,7 @@ person accepts that.`,
 					}
 					return c.printJSON(map[string]any{"revoked": gone.Rule})
 				}
-				_, err = fmt.Fprintf(c.out, "revoked %s\n", gone)
+				_, err = fmt.Fprintf(c.out, "revoked %s\n", ui.Escape(gone.String(), 0))
 				return err
 			},
 		},
