@@ -252,8 +252,13 @@ func (c *cli) showConfig(cmd *cobra.Command, _ []string) error {
 		s.Text = ""
 		return c.printJSON(s)
 	}
-	for line := range strings.Lines(s.Text) {
-		if _, err := fmt.Fprintln(c.out, ui.Escape(strings.TrimSuffix(line, "\n"), 0)); err != nil {
+	return writeConfig(c.out, s.Text)
+}
+
+// writeConfig writes a configuration, in which names of others may stand.
+func writeConfig(w io.Writer, text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := fmt.Fprintln(w, ui.Escape(strings.TrimSuffix(line, "\n"), 0)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
@@ -113,24 +114,7 @@ func (c *cli) rulesCommand() *cobra.Command {
 				if c.flags.json {
 					return c.printJSON(l)
 				}
-				t := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-				for _, g := range l.Grants {
-					lasts := lasting[g.Kind]
-					if !g.Until.IsZero() {
-						lasts = fmt.Sprintf("for another %s", time.Until(g.Until).Round(time.Second))
-					}
-					fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, ui.Escape(g.String(), 0), lasts)
-				}
-				for _, r := range l.Rules {
-					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, ui.Escape(r.Rule.String(), 0))
-				}
-				if len(l.Rules)+len(l.Grants) == 0 {
-					fmt.Fprintln(t, "no rules")
-				}
-				for _, w := range l.Warnings {
-					fmt.Fprintf(t, "warning: %s\n", ui.Escape(w, 0)) // the configuration has a part in it
-				}
-				return t.Flush()
+				return writeRules(c.out, l)
 			},
 		},
 		&cobra.Command{
@@ -156,6 +140,27 @@ person accepts that.`,
 		},
 	)
 	return cmd
+}
+
+func writeRules(w io.Writer, l ruleList) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, g := range l.Grants {
+		lasts := lasting[g.Kind]
+		if !g.Until.IsZero() {
+			lasts = fmt.Sprintf("for another %s", time.Until(g.Until).Round(time.Second))
+		}
+		fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, ui.Escape(g.String(), 0), lasts)
+	}
+	for _, r := range l.Rules {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, ui.Escape(r.Rule.String(), 0))
+	}
+	if len(l.Rules)+len(l.Grants) == 0 {
+		fmt.Fprintln(t, "no rules")
+	}
+	for _, text := range l.Warnings {
+		fmt.Fprintf(t, "warning: %s\n", ui.Escape(text, 0)) // the configuration has a part in it
+	}
+	return t.Flush()
 }
 
 // rulesFile is the person's rules file of the state directory in force.
