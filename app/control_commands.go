@@ -226,7 +226,7 @@ func writeTools(w io.Writer, l listing) error {
 			return fmt.Errorf("a definition of host %s is no tool: %w", tool.Host, err)
 		}
 		first, _, _ := strings.Cut(strings.TrimSpace(d.Description), "\n")
-		fmt.Fprintf(t, "%s\t%s\t%s\n", ui.Escape(d.Name, 0), tool.Host, ui.Escape(shorten(first, 80), 0))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", ui.Escape(d.Name, 0), ui.Escape(tool.Host, 0), ui.Escape(shorten(first, 80), 0))
 	}
 	return t.Flush()
 }
@@ -253,6 +253,15 @@ func (c *cli) showConfig(cmd *cobra.Command, _ []string) error {
 		s.Text = ""
 		return c.printJSON(s)
 	}
-	_, err := fmt.Fprint(c.out, s.Text)
-	return err
+	return writeConfig(c.out, s.Text)
+}
+
+// writeConfig writes a configuration, in which names of others may stand.
+func writeConfig(w io.Writer, text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := fmt.Fprintln(w, ui.Escape(strings.TrimSuffix(line, "\n"), 0)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

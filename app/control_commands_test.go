@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/hostllm"
 )
 
@@ -21,6 +22,10 @@ func TestTerminalIsSafe(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder) error{
 		"status": func(b *strings.Builder) error { return writeStatus(b, bridge.Status{Warnings: []string{evil}}) },
 		"tools":  func(b *strings.Builder) error { return writeTools(b, l) },
+		"rules": func(b *strings.Builder) error {
+			return writeRules(b, ruleList{Rules: listRules([]gate.Rule{{Tool: "a\u202e\u200b", Then: gate.ThenAllow}}, nil, nil), Warnings: []string{evil}})
+		},
+		"config": func(b *strings.Builder) error { return writeConfig(b, "hosts:\n  \x1b\u202e\u200b: {}\n") },
 		"host-llm": func(b *strings.Builder) error {
 			return writeHostLLM(b, hostllm.Report{By: evil, Hosts: []hostllm.HostReport{{Residuals: []string{evil}}}})
 		},
@@ -29,7 +34,7 @@ func TestTerminalIsSafe(t *testing.T) {
 		if err := write(&b); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if s := b.String(); !strings.Contains(s, "⟨U+001B⟩") || strings.ContainsAny(s, "\x1b\u202e") || strings.Contains(s, "\nagent  pid 1") {
+		if s := b.String(); !strings.Contains(s, "⟨U+001B⟩") || strings.ContainsAny(s, "\x1b\u202e\u200b") || strings.Contains(s, "\nagent  pid 1") {
 			t.Errorf("%s: %q", name, s)
 		}
 	}

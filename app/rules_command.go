@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -147,24 +148,7 @@ func (c *cli) rulesCommand() *cobra.Command {
 				if c.flags.json {
 					return c.printJSON(l)
 				}
-				t := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-				for _, g := range l.Grants {
-					lasts := lasting[g.Kind]
-					if !g.Until.IsZero() {
-						lasts = fmt.Sprintf("for another %s", time.Until(g.Until).Round(time.Second))
-					}
-					fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, g, lasts)
-				}
-				for _, r := range l.Rules {
-					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, ui.Escape(r.String(), 0)) // the configuration may be anybody's
-				}
-				if len(l.Rules)+len(l.Grants) == 0 {
-					fmt.Fprintln(t, "no rules")
-				}
-				for _, w := range l.Warnings {
-					fmt.Fprintf(t, "warning: %s\n", ui.Escape(w, 0)) // the configuration has a part in it
-				}
-				return t.Flush()
+				return writeRules(c.out, l)
 			},
 		},
 		&cobra.Command{
@@ -184,12 +168,33 @@ person accepts that.`,
 					}
 					return c.printJSON(map[string]any{"revoked": gone.Rule})
 				}
-				_, err = fmt.Fprintf(c.out, "revoked %s\n", gone)
+				_, err = fmt.Fprintf(c.out, "revoked %s\n", ui.Escape(gone.String(), 0))
 				return err
 			},
 		},
 	)
 	return cmd
+}
+
+func writeRules(w io.Writer, l ruleList) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, g := range l.Grants {
+		lasts := lasting[g.Kind]
+		if !g.Until.IsZero() {
+			lasts = fmt.Sprintf("for another %s", time.Until(g.Until).Round(time.Second))
+		}
+		fmt.Fprintf(t, "allowed\t\t%s\t%s, %s\n", g.Key, ui.Escape(g.String(), 0), lasts)
+	}
+	for _, r := range l.Rules {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.Place, r.Number, r.Key, ui.Escape(r.String(), 0))
+	}
+	if len(l.Rules)+len(l.Grants) == 0 {
+		fmt.Fprintln(t, "no rules")
+	}
+	for _, text := range l.Warnings {
+		fmt.Fprintf(t, "warning: %s\n", ui.Escape(text, 0)) // the configuration has a part in it
+	}
+	return t.Flush()
 }
 
 // rulesFile is the person's rules file of the state directory in force.

@@ -50,6 +50,7 @@ type Panels struct {
 type press struct {
 	in     *cocoaPanel
 	answer gate.Answer
+	unread bool // it is a yes, and the end of the text was not in view yet
 }
 
 var _ gate.Surface = (*Panels)(nil)
@@ -176,6 +177,10 @@ func (s *Panels) answer(c press) {
 		s.o.Log.Info().Msg("an answer in the panel came too soon after it came up, or after an event of ours, and does not count")
 		return
 	}
+	if c.unread {
+		c.in.say("Scroll to the end of the text first: nothing was answered.")
+		return
+	}
 	c.answer.By = s.Name()
 	if err := c.in.p.Answer(c.answer); err != nil {
 		s.o.Log.Info().Err(err).Msg("an answer in the panel did nothing")
@@ -206,7 +211,7 @@ func (s *Panels) open(ctx context.Context, p *gate.Pending, more int) (*cocoaPan
 // press is called on the main thread, which must not wait.
 func (s *Panels) press(c *cocoaPanel, a gate.Answer) {
 	select {
-	case s.pressed <- press{c, a}:
+	case s.pressed <- press{c, a, a.Scope != gate.Deny && !c.read()}:
 	default: // the person clicks faster than anything is done
 	}
 }
@@ -229,6 +234,15 @@ type cocoaPanel struct {
 	// The main thread's.
 	window, left, note, reason objc.ID
 	buttons                    []objc.ID
+	scroller                   objc.ID // of a text whose end must be seen before a yes; 0: none, or it was seen
+}
+
+// read tells whether everything was in view that a yes takes.
+func (c *cocoaPanel) read() bool {
+	if c.scroller != 0 && cocoa.AtEnd(c.scroller) {
+		c.scroller = 0
+	}
+	return c.scroller == 0
 }
 
 // The measures of a panel, in points.
@@ -298,7 +312,10 @@ func (c *cocoaPanel) build(v *panelView, picture []byte, more int, press func(*c
 		y += panelRule + panelGap
 	}
 	if v.text != "" {
-		cocoa.Scrolled(in, v.text, cocoa.Rect(panelMargin, y, full, panelText), cocoa.NSViewWidthSizable|cocoa.NSViewHeightSizable)
+		scroller := cocoa.Scrolled(in, v.text, cocoa.Rect(panelMargin, y, full, panelText), cocoa.NSViewWidthSizable|cocoa.NSViewHeightSizable)
+		if v.toEnd {
+			c.scroller = scroller
+		}
 		y += panelText + panelGap
 	}
 	if pictureHeight > 0 {
@@ -313,7 +330,10 @@ func (c *cocoaPanel) build(v *panelView, picture []byte, more int, press func(*c
 
 // stand renews what is left of the time.
 func (c *cocoaPanel) stand(more int) {
-	_ = cocoa.Main(func() { cocoa.SetText(c.left, standing(c.p.Deadline, time.Now(), more)) }) // it fails at the end only
+	_ = cocoa.Main(func() { // it fails at the end only
+		cocoa.SetText(c.left, standing(c.p.Deadline, time.Now(), more))
+		c.read() // who scrolls back has seen the end
+	})
 }
 
 // say tells the person something in the panel.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -24,6 +25,7 @@ import (
 	"drawbridge/bridge/desk"
 	"drawbridge/bridge/gate"
 	"drawbridge/internal/cocoa"
+	"drawbridge/internal/quartz"
 )
 
 const panelClassName = "DrawbridgePanel"
@@ -316,6 +318,33 @@ func TestCocoaPanelKinds(t *testing.T) {
 	if !<-page {
 		t.Error("the number that the page shows was clicked and not taken")
 	}
+}
+
+// TestCocoaPanelToTheEnd: what loosens is accepted once the end of it was in view,
+// and not before.
+func TestCocoaPanelToTheEnd(t *testing.T) {
+	r := newPanelRig(t, PanelOptions{}, gate.Options{})
+	p := gate.Policy{}
+	for i := range 60 {
+		p.Rules = append(p.Rules, gate.Rule{Tool: fmt.Sprint("harmless", i), Then: gate.ThenAllow})
+	}
+	if err := r.gate.SetPolicy(p); err != nil {
+		t.Fatal(err)
+	}
+	w := r.panel()
+	if !r.says(t, w, "harmless59") || !r.says(t, w, "60 changes.") {
+		t.Error("not all is in the panel")
+	}
+	r.pick("Accept all of this")
+	until(t, "the panel says that it was not read", func() bool { return r.says(t, w, "Scroll to the end of the text first") })
+	if len(r.gate.List()) != 1 {
+		t.Fatal("it was accepted, and its end was never in view")
+	}
+	scroller := r.find(t, w, "NSScrollView", "")
+	r.main(t, func() { cocoa.ScrollTo(scroller, quartz.CGPoint{Y: 1e5}) })
+	r.pick("Accept all of this")
+	until(t, "accepted", func() bool { return len(r.gate.List()) == 0 })
+	r.gone(t, panelClassName)
 }
 
 // TestCocoaPanelShows the whole of the arguments, safely, the rule and the

@@ -33,6 +33,9 @@ const (
 	mostNotified = 4
 	// notifyLines of arguments fit into a notification.
 	notifyLines = 12
+	// notifyRead lines of notifyWidth columns are what daemons show of a body without
+	// cutting it.
+	notifyRead, notifyWidth = 8, 60
 )
 
 // NotificationOptions are what Notifications are made of.
@@ -315,6 +318,10 @@ func (d *notifier) answer(u *notified, action string) {
 		d.waiting = append([]*gate.Pending{u.p}, d.waiting...)
 		return
 	}
+	v := NewPrompt(u.p, time.Now())
+	if action != "deny" && !slices.Contains(notifyActions(&v), action) {
+		return // none of our buttons
+	}
 	a := gate.Answer{By: d.Name()}
 	choice, chosen := strings.CutPrefix(action, "choice-")
 	switch {
@@ -327,8 +334,6 @@ func (d *notifier) answer(u *notified, action string) {
 		a.Scope = gate.Once
 	case chosen:
 		a.Scope, a.Choice = gate.Once, choice
-	case action != "deny":
-		return // none of our buttons
 	}
 	if err := u.p.Answer(a); err != nil {
 		d.o.Log.Info().Err(err).Msg("an answer to a notification did nothing")
@@ -348,11 +353,8 @@ func notifyText(p *Prompt) (summary, body string) {
 	case gate.AskResume, gate.AskPage:
 		return headline(p), question(p)
 	case gate.AskAccept, gate.AskLoosen:
-		for _, it := range p.Items[:min(len(p.Items), notifyLines)] {
-			b.WriteString(Escape(it, 200) + "\n")
-		}
-		if n := len(p.Items) - notifyLines; n > 0 {
-			fmt.Fprintf(&b, "and %s, see the tray's menu or the terminal\n", plural(n, "more change"))
+		for _, l := range notifyReading(p).lines {
+			b.WriteString(l + "\n")
 		}
 	default:
 		if p.Again {
@@ -367,24 +369,34 @@ func notifyText(p *Prompt) (summary, body string) {
 	return headline(p), strings.TrimSpace(b.String())
 }
 
+// notifyReading is what loosens, if there is place for all of it. The daemon breaks
+// the lines.
+func notifyReading(p *Prompt) reading {
+	if r := p.reading(notifyWidth, notifyRead); !r.whole {
+		return r
+	}
+	return p.reading(0, 0)
+}
+
 // notifyActions are the buttons: pairs of what they are called for us and for
 // the person.
 func notifyActions(p *Prompt) []string {
-	switch p.Kind {
-	case gate.AskResume:
-		return []string{"once", "Go on", "deny", "Stay paused"}
-	case gate.AskAccept:
-		return []string{"once", "Accept all of this", "deny", "Keep it as it is"}
-	case gate.AskLoosen:
-		return []string{"once", "Allow this", "deny", "Keep it as it is"}
-	case gate.AskPage:
-		var out []string
-		for _, c := range p.Choices {
-			out = append(out, "choice-"+c, c)
+	r := notifyReading(p)
+	var out []string
+	for _, v := range verdicts(p, r, false) {
+		switch {
+		case v.answer.Choice != "":
+			out = append(out, "choice-"+v.answer.Choice, v.label)
+		case v.answer.Scope == gate.Once:
+			out = append(out, "once", v.label)
+		case v.answer.Scope == gate.Deny:
+			out = append(out, "deny", v.label)
 		}
-		return append(out, "deny", "None of these")
 	}
-	return []string{"once", "Allow once", "deny", "Deny", "details", "Details"}
+	if p.Kind == gate.AskCall || p.loosens() && !r.whole {
+		out = append(out, "details", "Details")
+	}
+	return out
 }
 
 // escapeMarkup keeps a daemon from reading markup in what is none.

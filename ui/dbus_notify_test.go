@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -319,6 +320,48 @@ func TestImageData(t *testing.T) {
 	if sig := dbus.SignatureOf(got).String(); sig != "(iiibiiay)" {
 		t.Error(sig)
 	}
+}
+
+// TestNotificationAcceptances: what does not fit into a notification is not shown in
+// part and has no yes there, whatever the daemon says was clicked.
+func TestNotificationAcceptances(t *testing.T) {
+	for name, p := range acceptances() {
+		v := NewPrompt(p, noon)
+		summary, body := notifyText(&v)
+		actions := notifyActions(&v)
+		golden(t, "notify/accept-"+name+".txt", strings.Join(append([]string{summary, body}, actions...), "\n")+"\n")
+		if yes := slices.Contains(actions, "once"); yes != (name == "three" || name == "posing") || yes && !shows(body, p) {
+			t.Errorf("%s: a yes is offered: %v", name, yes)
+		}
+	}
+	d := newDesk(t, gate.Options{})
+	policy := gate.Policy{Rules: []gate.Rule{{Tool: "*", Then: gate.ThenAllow}}}
+	for i := range 12 {
+		policy.Rules = append(policy.Rules, gate.Rule{Tool: fmt.Sprint("harmless", i), Then: gate.ThenAllow})
+	}
+	if err := d.gate.SetPolicy(policy); err != nil {
+		t.Fatal(err)
+	}
+	n := d.next()
+	if got := strings.Join(n.actions, ","); got != "deny,Keep it as it is,details,Details" || !strings.Contains(n.body, "13 changes") || strings.Contains(n.body, "harmless") {
+		t.Errorf("%s: %s", got, n.body)
+	}
+	past(d.surface)
+	d.surface.do(func(dd *notifier) {
+		for _, u := range dd.up {
+			dd.answer(u, "once") // no button of it
+		}
+	})
+	d.surface.do(func(dd *notifier) { dd.tell("done") }) // after it
+	told := d.next()
+	if len(d.gate.List()) != 1 {
+		t.Fatal("it was answered by a button that it has not")
+	}
+	d.daemon.click(n.id, "deny")
+	for len(d.gate.List()) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	d.daemon.end(told.id, 1)
 }
 
 // TestNotificationLoosen: what loosens is asked with its own words and buttons,

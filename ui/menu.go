@@ -74,6 +74,9 @@ const (
 	mostPrompts = 12
 	mostListed  = 12
 	mostLined   = 10 // lines of one prompt's arguments or items
+	mostAccept  = 60 // lines of what is to be accepted
+	menuWidth   = 80 // of such a line, in characters
+	mostRuled   = 4  // lines of the rule that Always writes
 )
 
 // BuildMenu makes the menu for a state.
@@ -84,10 +87,20 @@ func BuildMenu(s State) Menu {
 	if s.Paused {
 		pause = Item{Key: "resume", Label: "Resume…", Action: Action{Verb: VerbResume}}
 	}
+	var acceptance, others []Prompt
+	for _, p := range s.Pending {
+		if p.Kind == gate.AskAccept {
+			acceptance = append(acceptance, p)
+		} else {
+			others = append(others, p)
+		}
+	}
 	return Menu{
 		{Name: "status", Room: 1, Items: []Item{{Key: "status", Label: status, Disabled: true}}},
-		{Name: "prompts", Room: mostPrompts, SubRoom: mostLined + 10, Sticky: true, Items: prompts(s.Pending)},
-		{Name: "more", Room: 1, Items: more(len(s.Pending) - mostPrompts)},
+		// A place of its own, since there is one at a time and it is long.
+		{Name: "accept", Room: 1, SubRoom: mostAccept + 4, Sticky: true, Items: prompts(acceptance)},
+		{Name: "prompts", Room: mostPrompts, SubRoom: mostLined + mostRuled + 10, Sticky: true, Items: prompts(others)},
+		{Name: "more", Room: 1, Items: more(len(others) - mostPrompts)},
 		{Name: "control", Line: true, Room: 2, Items: []Item{
 			{Key: "stop", Label: "Stop now", Disabled: !running, Action: Action{Verb: VerbStop}},
 			pause,
@@ -151,42 +164,35 @@ func answers(p *Prompt) []Item {
 	line := func(text string) {
 		items = append(items, Item{Key: fmt.Sprintf("line-%d", len(items)), Label: text, Disabled: true})
 	}
-	lines := func(all []string) {
-		for _, l := range all[:min(len(all), mostLined)] {
-			line(Escape(l, 80))
-		}
-		if n := len(all) - mostLined; n > 0 {
-			line(fmt.Sprintf("… %s, see Details", plural(n, "more line")))
+	answer := func(all []verdict) {
+		for _, v := range all {
+			items = append(items, Item{
+				Key: fmt.Sprintf("answer-%d-%s", v.answer.Scope, v.answer.Choice), Label: v.label,
+				Action: Action{Verb: VerbAnswer, Prompt: p.ID, Answer: v.answer},
+			})
 		}
 	}
-	answer := func(label string, a gate.Answer) {
-		items = append(items, Item{
-			Key: fmt.Sprintf("answer-%d-%s", a.Scope, a.Choice), Label: label,
-			Action: Action{Verb: VerbAnswer, Prompt: p.ID, Answer: a},
-		})
-	}
+	details := Item{Key: "details", Label: "Details…", Action: Action{Verb: VerbActivity}}
 	switch p.Kind {
 	case gate.AskResume:
-		answer("Go on", gate.Answer{Scope: gate.Once})
-		answer("Stay paused", gate.Answer{})
+		answer(verdicts(p, reading{}, false))
 		return items
-	case gate.AskAccept:
-		lines(p.Items)
-		answer("Accept all of this", gate.Answer{Scope: gate.Once})
-		answer("Keep it as it is", gate.Answer{})
-		return items
-	case gate.AskLoosen:
-		line(Escape(p.Client, 40) + " asks to allow more from now on:")
-		lines(p.Items)
-		answer("Allow this", gate.Answer{Scope: gate.Once})
-		answer("Keep it as it is", gate.Answer{})
+	case gate.AskAccept, gate.AskLoosen:
+		if p.Kind == gate.AskLoosen {
+			line(Escape(p.Client, 40) + " asks to allow more from now on:")
+		}
+		r := p.reading(menuWidth, p.menuLines())
+		for _, l := range r.lines {
+			line(l)
+		}
+		answer(verdicts(p, r, false))
+		if !r.whole {
+			items = append(items, details)
+		}
 		return items
 	case gate.AskPage:
 		line("If you opened it: which number does it show?")
-		for _, c := range p.Choices {
-			answer(c, gate.Answer{Scope: gate.Once, Choice: c})
-		}
-		answer("None of these", gate.Answer{})
+		answer(verdicts(p, reading{}, false))
 		return items
 	}
 	if p.Again {
@@ -196,25 +202,59 @@ func answers(p *Prompt) []Item {
 	for _, l := range condensed(p.Args, mostLined) {
 		line(l)
 	}
-	if p.Offers(gate.Always) {
-		line("Always would write the rule " + Escape(p.Rule, 200))
+	rule := p.ruleLines(120, mostRuled)
+	for _, l := range rule {
+		line(l)
 	}
-	for _, a := range []struct {
-		scope gate.Scope
-		label string
-	}{
-		{gate.Once, "Allow once"},
-		{gate.ForConn, fmt.Sprintf("Allow %s for this connection", Escape(p.Tool, 32))},
-		{gate.For15m, fmt.Sprintf("Allow %s for 15 minutes", Escape(p.Tool, 32))},
-		{gate.Always, "Always: write that rule"},
-		{gate.Deny, "Deny"},
+	answer(verdicts(p, reading{}, rule != nil))
+	return append(items, details)
+}
+
+// menuLines is how many lines of items the menu has places for.
+func (p *Prompt) menuLines() int {
+	if p.Kind == gate.AskAccept {
+		return mostAccept
+	}
+	return mostLined
+}
+
+// verdict is an answer and what it is called.
+type verdict struct {
+	label  string
+	answer gate.Answer
+}
+
+// verdicts are the answers that a surface offers which shows r of what loosens, and,
+// if ruled, the rule that Always writes. The last one denies.
+func verdicts(p *Prompt, r reading, ruled bool) []verdict {
+	once, deny := "Allow once", "Deny"
+	switch p.Kind {
+	case gate.AskResume:
+		once, deny = "Go on", "Stay paused"
+	case gate.AskAccept:
+		once, deny = "Accept all of this", "Keep it as it is"
+	case gate.AskLoosen:
+		once, deny = "Allow this", "Keep it as it is"
+	case gate.AskPage:
+		var all []verdict
+		for _, c := range p.Choices {
+			all = append(all, verdict{c, gate.Answer{Scope: gate.Once, Choice: c}})
+		}
+		return append(all, verdict{"None of these", gate.Answer{}})
+	}
+	var all []verdict
+	for _, v := range []verdict{
+		{once, gate.Answer{Scope: gate.Once}},
+		{fmt.Sprintf("Allow %s for this connection", Escape(p.Tool, 32)), gate.Answer{Scope: gate.ForConn}},
+		{fmt.Sprintf("Allow %s for 15 minutes", Escape(p.Tool, 32)), gate.Answer{Scope: gate.For15m}},
+		{"Always: write that rule", gate.Answer{Scope: gate.Always}},
+		{deny, gate.Answer{}},
 	} {
-		if p.Offers(a.scope) {
-			answer(a.label, gate.Answer{Scope: a.scope})
+		if p.offers(v.answer.Scope, r) && (v.answer.Scope != gate.Always || ruled) {
+			all = append(all, v)
 		}
 	}
-	items = append(items, Item{Key: "details", Label: "Details…", Action: Action{Verb: VerbActivity}})
-	return items
+	return all
 }
 
 func clients(all []Client) Item {

@@ -53,7 +53,7 @@ func states() map[string]State {
 		"permission": {Version: "1.2.3", Permissions: map[string]string{"screen": "missing", "input": "missing", "other": "unknown"},
 			Warnings: []string{"port 7317 is taken, so the endpoint is at 127.0.0.1:40001"}},
 		"asking": {Version: "1.2.3", Hosts: []Host{{Name: "omp", Kind: "attached", State: "ready", Tools: 12, Asking: "run tests?"}}},
-		"accept": {Version: "1.2.3", Pending: []Prompt{{ID: "a-4", Kind: gate.AskAccept, Left: 90 * time.Second,
+		"accept": {Version: "1.2.3", Pending: []Prompt{{ID: "a-4", Kind: gate.AskAccept, Left: 90 * time.Second, Scopes: []gate.Scope{gate.Deny, gate.Once},
 			Items: []string{"new rule in the rules file: {tool: \"*\", then: allow}", "client x may use every action"}}}},
 		"loosen": {Version: "1.2.3", Pending: []Prompt{loosen("a-7", "edi\u202etor", "hosts may call their own models again (host_llm: allow)")}},
 		"models-denied": {Version: "1.2.3", Working: []string{"claude"}, Models: Models{Denied: true, By: "the tray",
@@ -85,6 +85,11 @@ func TestMenu(t *testing.T) {
 		icon, _ := s.Status()
 		golden(t, "menu/"+name+".txt", "icon: "+icon.String()+"\n"+render(m))
 	}
+}
+
+// section is what a section of a menu holds.
+func section(m Menu, name string) []Item {
+	return m[slices.IndexFunc(m, func(s Section) bool { return s.Name == name })].Items
 }
 
 // render writes a menu as a person sees it.
@@ -181,8 +186,8 @@ func TestMenuOffersEveryVerdict(t *testing.T) {
 		{call("a", "c", "t", "{}", true, "k"), []gate.Scope{gate.Once, gate.ForConn, gate.For15m, gate.Always, gate.Deny}},
 		{call("a", "c", "t", "{}", false, "k"), []gate.Scope{gate.Once, gate.ForConn, gate.For15m, gate.Deny}},
 		{call("a", "c", "t", "{}", false, ""), []gate.Scope{gate.Once, gate.For15m, gate.Deny}},
-		{Prompt{Kind: gate.AskResume}, []gate.Scope{gate.Once, gate.Deny}},
-		{Prompt{Kind: gate.AskAccept}, []gate.Scope{gate.Once, gate.Deny}},
+		{Prompt{Kind: gate.AskResume, Scopes: []gate.Scope{gate.Deny, gate.Once}}, []gate.Scope{gate.Once, gate.Deny}},
+		{Prompt{Kind: gate.AskAccept, Scopes: []gate.Scope{gate.Deny, gate.Once}}, []gate.Scope{gate.Once, gate.Deny}},
 		{loosen("a", "c", "more"), []gate.Scope{gate.Once, gate.Deny}},
 		{Prompt{Kind: gate.AskPage, Choices: []string{"1"}}, []gate.Scope{gate.Once, gate.Deny}},
 	} {

@@ -164,9 +164,7 @@ func newPagePrompt(p *gate.Pending, now time.Time) pagePrompt {
 		if q.Kind == gate.AskLoosen {
 			v.Title = name(q.Client) + " asks to allow more"
 		}
-		for _, it := range q.Items {
-			v.Lines = append(v.Lines, Escape(it, longest))
-		}
+		v.Lines = append(v.Lines, q.reading(0, 0).lines...)
 	default:
 		v.Title = callTitle(q.Client, q.Tool, q.Host)
 		v.Picture, v.Near = p.Request.Preview != nil, p.Request.Closeup != nil

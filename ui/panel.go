@@ -14,18 +14,17 @@ type panelView struct {
 	about   string // under the title
 	text    string // everything that it is about, to be scrolled
 	rule    string // what Always would write; empty: it is not offered
-	answers []panelAnswer
+	toEnd   bool   // a yes counts once the end of the text was in view
+	answers []verdict
 }
 
-// panelAnswer is one button. The last one denies.
-type panelAnswer struct {
-	label  string
-	answer gate.Answer
-}
+// panelRuled is how many characters of a rule its place in the panel has room for.
+const panelRuled = 150
 
 // newPanelView lays a prompt out.
 func newPanelView(p *Prompt) panelView {
 	v := panelView{title: headline(p), about: question(p)}
+	var r reading
 	switch p.Kind {
 	case gate.AskCall:
 		v.about = "A tool of " + name(p.Host) + "."
@@ -33,21 +32,16 @@ func newPanelView(p *Prompt) panelView {
 			v.about = "You allowed it; the screen around its targets has changed since. " + v.about
 		}
 		v.text = strings.Join(p.Args, "\n")
-	default:
-		var lines []string
-		for _, it := range p.Items {
-			lines = append(lines, Escape(it, 0))
-		}
-		v.text = strings.Join(lines, "\n\n")
-	}
-	if p.Offers(gate.Always) {
-		v.rule = "Always would write the rule " + Escape(p.Rule, 0)
-	}
-	for _, it := range answers(p) {
-		if it.Action.Verb == VerbAnswer {
-			v.answers = append(v.answers, panelAnswer{it.Label, it.Action.Answer})
+	case gate.AskAccept, gate.AskLoosen:
+		r = p.reading(0, 0)
+		v.text, v.toEnd = strings.Join(r.lines, "\n\n"), r.whole
+		v.about = plural(len(p.Items), "change") + "."
+		if r.whole {
+			v.about += " A yes counts once the end of the text was in view."
 		}
 	}
+	v.rule = strings.Join(p.ruleLines(panelRuled, 1), "")
+	v.answers = verdicts(p, r, v.rule != "")
 	return v
 }
 

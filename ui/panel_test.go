@@ -28,9 +28,9 @@ func TestPanelView(t *testing.T) {
 			"claude wants to run bash", "A tool of omp.", "{}", false, []string{"Allow once", "Allow bash for 15 minutes", "Deny"}},
 		"resume": {Prompt{Kind: gate.AskResume, Scopes: other}, "Everything is paused", "Go on?", "", false, []string{"Go on", "Stay paused"}},
 		"accept": {Prompt{Kind: gate.AskAccept, Scopes: other, Items: []string{"more\nis", "allowed"}},
-			"Allow more than before?", "", "more⟨U+000A⟩is\n\nallowed", false, []string{"Accept all of this", "Keep it as it is"}},
+			"Allow more than before?", "2 changes. A yes counts once the end of the text was in view.", "1. more⟨U+000A⟩is\n\n2. allowed", false, []string{"Accept all of this", "Keep it as it is"}},
 		"loosen": {Prompt{Kind: gate.AskLoosen, Scopes: other, Client: "claude", Items: []string{"models"}},
-			"claude asks to allow more", "", "models", false, []string{"Allow this", "Keep it as it is"}},
+			"claude asks to allow more", "1 change. A yes counts once the end of the text was in view.", "models", false, []string{"Allow this", "Keep it as it is"}},
 		"page": {Prompt{Kind: gate.AskPage, Scopes: other, Choices: []string{"17", "42"}},
 			"A page asks to answer for you", "If you opened it: which number does it show?", "", false, []string{"17", "42", "None of these"}},
 	} {

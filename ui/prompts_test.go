@@ -94,7 +94,7 @@ func (c *crowd) agree(n int) error {
 		return errors.New("there is no menu yet")
 	}
 	view, _ := c.renderer.last()
-	shown := view.Menu[slices.IndexFunc(view.Menu, func(s Section) bool { return s.Name == "prompts" })].Items
+	shown := section(view.Menu, "prompts")
 	if len(shown) != min(len(list), mostPrompts) {
 		return fmt.Errorf("the menu has %d of %d", len(shown), len(list))
 	}

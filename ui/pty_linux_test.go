@@ -29,6 +29,7 @@ type agent struct {
 	Reflex     time.Duration // for Terminal.reflex
 	Deadline   time.Duration
 	Pause      bool
+	Accept     int      // so many rules that allow are to be accepted
 	HangUp     bool     // wait for the terminal to close, not for the calls
 	Calls      []string // the tools that are called at once
 	After      string   // and one after that
@@ -70,6 +71,15 @@ func (a agent) run() {
 	g := gate.New(gate.Options{Surfaces: []gate.Surface{t}, Deadline: a.Deadline, Rules: gate.RulesFile{Path: "/nonexistent/rules.yaml"}})
 	if a.Pause {
 		g.Pause("test")
+	}
+	if a.Accept > 0 {
+		var p gate.Policy
+		for i := range a.Accept {
+			p.Rules = append(p.Rules, gate.Rule{Tool: fmt.Sprint("harmless", i), Then: gate.ThenAllow})
+		}
+		if err := g.SetPolicy(p); err != nil {
+			panic(err)
+		}
 	}
 	verdicts := json.NewEncoder(os.NewFile(3, "verdicts"))
 	var mu sync.Mutex
@@ -351,6 +361,32 @@ func TestTerminalResume(t *testing.T) {
 	if v := p.verdict(); v.Outcome != gate.Allowed {
 		t.Errorf("%+v", v)
 	}
+}
+
+// TestTerminalPages: what loosens and is longer than the screen is accepted after its
+// last page, not before, and by no word that an earlier page could have told.
+func TestTerminalPages(t *testing.T) {
+	p := start(t, agent{Accept: 20, Calls: []string{"harmless19"}}, "")
+	const asked = `(?s)Page 1 of (\d+)\.\r\nType one of:\r\n  more .*left\.\r\n> `
+	var pages int
+	if _, err := fmt.Sscan(p.expect(asked)[1], &pages); err != nil || pages < 2 {
+		t.Fatal(pages, err)
+	}
+	p.typeText("allow badefo\n")
+	p.expect(`none of the answers above\.\r\nNothing was answered\.\r\n> `)
+	for i := 2; i < pages; i++ {
+		p.typeText("more\n")
+		p.expect(fmt.Sprintf(`(?s)Page %d of .*left\.\r\n> `, i))
+	}
+	p.typeText("more\n")
+	p.expect(`(?s)harmless19.*  allow   \w+ .*left\.\r\n> `)
+	p.typeText("more\n")
+	word := p.expect(`none of the answers above\.\r\nNothing was answered\. The word is now (\w+)\.\r\n> `)[1]
+	p.typeText("allow " + word + "\n")
+	p.expect(`Allowed\.`)
+	p.word() // the call came first and asked
+	p.typeText("\n")
+	p.verdict()
 }
 
 // TestTerminalInTheBackground: a job in the background that read or wrote the

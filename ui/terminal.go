@@ -203,6 +203,7 @@ func (s *session) over(p *gate.Pending) (why string, over bool) {
 func (s *session) serve(p *gate.Pending) error {
 	var word string
 	var since time.Time // when the prompt was put up; zero: not on the screen
+	var view sheet
 	defer s.logs.open()
 	for {
 		if why, over := s.over(p); over {
@@ -226,7 +227,8 @@ func (s *session) serve(p *gate.Pending) error {
 		if since.IsZero() {
 			word = newWord()
 			s.logs.close()
-			s.print("%s", s.text(p, word))
+			view = newSheet(p, int(s.out.Fd()))
+			s.print("%s", s.text(p, view, word))
 			s.flush()
 			s.print("> ")
 			since = time.Now()
@@ -254,8 +256,20 @@ func (s *session) serve(p *gate.Pending) error {
 			s.print("That was too quick to have been read, and does not count.\n> ")
 			continue
 		}
-		a, problem := parseAnswer(line, word, p.Scopes(), p.Choices)
+		if view.more() && strings.TrimSpace(line) == moreWord {
+			view.at++
+			word, since = newWord(), time.Now()
+			s.print("%s", s.page(p, view, word))
+			s.flush()
+			s.print("> ")
+			continue
+		}
+		a, problem := parseAnswer(line, word, view.scopes(p), p.Choices)
 		if problem != "" {
+			if !view.yes() {
+				s.print("%s\nNothing was answered.\n> ", problem)
+				continue
+			}
 			word = newWord()
 			s.print("%s\nNothing was answered. The word is now %s.\n> ", problem, word)
 			continue
@@ -374,8 +388,53 @@ func answered(p *gate.Pending, a gate.Answer) string {
 	return "Allowed."
 }
 
-// text is the whole prompt.
-func (t *Terminal) text(p *gate.Pending, word string) string {
+// moreWord is typed to see the next page.
+const moreWord = "more"
+
+// sheet is what a prompt that loosens asks for, in pages that fit on the screen: who
+// says yes had all of them there. Other prompts have none.
+type sheet struct {
+	pages [][]string
+	whole bool // the pages show everything
+	at    int  // the page that is on the screen
+}
+
+// newSheet lays a prompt out for the terminal at fd.
+func newSheet(p *gate.Pending, fd int) sheet {
+	columns, rows, err := term.GetSize(fd)
+	if err != nil || columns < 20 || rows < 1 { // a terminal that says no size is as the first ones were
+		columns, rows = 80, 24
+	}
+	return sheetOf(p, columns, rows)
+}
+
+func sheetOf(p *gate.Pending, columns, rows int) sheet {
+	v := NewPrompt(p, time.Now())
+	if !v.loosens() {
+		return sheet{whole: true}
+	}
+	// Beside the items there are the question, the answers and the time left.
+	const beside = 15
+	r := v.reading(columns-2, 0)
+	return sheet{pages: slices.Collect(slices.Chunk(r.lines, max(4, rows-beside))), whole: r.whole}
+}
+
+// more tells whether there is a page that was not on the screen yet.
+func (v *sheet) more() bool { return v.at+1 < len(v.pages) }
+
+// yes tells whether there can be a yes.
+func (v *sheet) yes() bool { return v.whole && !v.more() }
+
+// scopes are the answers that count now.
+func (v *sheet) scopes(p *gate.Pending) []gate.Scope {
+	if v.yes() {
+		return p.Scopes()
+	}
+	return []gate.Scope{gate.Deny}
+}
+
+// text is the whole prompt, as far as it fits on one page.
+func (t *Terminal) text(p *gate.Pending, v sheet, word string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("\n%s", strings.Repeat("─", 60))
@@ -386,15 +445,9 @@ func (t *Terminal) text(p *gate.Pending, word string) string {
 	case gate.AskResume:
 		line("Everything is paused. Go on?")
 	case gate.AskAccept:
-		line("Configuration or rules allow more than you accepted so far. Accept all of this?")
-		for _, it := range p.Items {
-			line("  + %s", Escape(it.Text, longest))
-		}
+		line("Configuration or rules allow more than you accepted so far: %s. Accept all of this?", plural(len(p.Items), "change"))
 	case gate.AskLoosen:
 		line("%s asks to allow more from now on:", name(r.Client))
-		for _, it := range p.Items {
-			line("  + %s", Escape(it.Text, longest))
-		}
 	case gate.AskPage:
 		line("A page in a browser asks to give answers in your name. If you opened it, which number does it show?")
 	default:
@@ -415,11 +468,29 @@ func (t *Terminal) text(p *gate.Pending, word string) string {
 	if more > 0 {
 		line("(%d more wait after this.)", more)
 	}
+	return b.String() + t.page(p, v, word)
+}
+
+// page is one page of what loosens, and the answers that count below it.
+func (t *Terminal) page(p *gate.Pending, v sheet, word string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if len(v.pages) > 0 {
+		for _, l := range v.pages[v.at] {
+			line("  %s", l)
+		}
+	}
+	if len(v.pages) > 1 {
+		line("Page %d of %d.", v.at+1, len(v.pages))
+	}
 	line("Type one of:")
+	if v.more() {
+		line("  %-18s the next page; a yes can be given on the last one", moreWord)
+	}
 	for _, c := range p.Choices {
 		line("  %-18s the page shows this", c)
 	}
-	for _, s := range p.Scopes() {
+	for _, s := range v.scopes(p) {
 		if what := meaning(p, s); s != gate.Deny && p.Kind != gate.AskPage {
 			line("  %-8s%-10s %s", verbs[s], word, what)
 		}
@@ -446,7 +517,7 @@ func meaning(p *gate.Pending, s gate.Scope) string {
 	case gate.For15m:
 		return fmt.Sprintf("this and further calls of %s by client %s, with any arguments, for 15 minutes", name(r.Tool), name(r.Client))
 	case gate.Always:
-		return "this and all further ones, by this rule in the rules file: " + Escape(p.Rule.String(), longest)
+		return "this and all further ones, by this rule in the rules file: " + marked(p.Rule.String())
 	}
 	if p.Kind != gate.AskCall {
 		return "yes"

@@ -97,7 +97,7 @@ func TestPromptOffersEveryVerdict(t *testing.T) {
 	rule := gate.Rule{Tool: "bash", Client: "claude", Host: "omp", Then: gate.ThenAllow}
 	p := &gate.Pending{Kind: gate.AskCall, Rule: &rule, Request: &gate.Request{
 		Client: "claude", Conn: "k1", Host: "omp", Tool: "bash", Args: json.RawMessage(`{"command":"ls"}`)}}
-	got := (&Terminal{queue: []*gate.Pending{p, nil, nil}}).text(p, "badefo")
+	got := (&Terminal{queue: []*gate.Pending{p, nil, nil}}).text(p, sheetOf(p, 80, 24), "badefo")
 	want := `
 ────────────────────────────────────────────────────────────
 Client claude wants to run bash of host omp.
@@ -117,11 +117,11 @@ This question stands until it is answered.
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	p = &gate.Pending{Kind: gate.AskPage, Choices: []string{"17", "42", "80"}}
-	if got := (&Terminal{}).text(p, "badefo"); !strings.Contains(got, "  42 ") || strings.Contains(got, "badefo") {
+	if got := (&Terminal{}).text(p, sheetOf(p, 80, 24), "badefo"); !strings.Contains(got, "  42 ") || strings.Contains(got, "badefo") {
 		t.Errorf("got\n%s", got)
 	}
 	p = &gate.Pending{Kind: gate.AskAccept, Items: []gate.Item{{Key: "k", Text: "more \x1b of this"}}}
-	if got := (&Terminal{}).text(p, "badefo"); !strings.Contains(got, "  + more ⟨U+001B⟩ of this\n") || strings.Contains(got, "15m") || strings.Contains(got, "more wait") {
+	if got := (&Terminal{}).text(p, sheetOf(p, 80, 24), "badefo"); !strings.Contains(got, "  more ⟨U+001B⟩ of this\n") || strings.Contains(got, "15m") || strings.Contains(got, "more wait") {
 		t.Errorf("got\n%s", got)
 	}
 }

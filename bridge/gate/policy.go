@@ -120,9 +120,12 @@ func intersect(a, b []string) []string {
 
 // loosening lists what next widens over accepted, beside its settings.
 func loosening(accepted, next *Policy) []Item {
-	var items []Item
+	// What lets calls run unasked is read first, of that what has a wildcard.
+	const wild, unasked, rest = 0, 1, 2
+	var items [3][]Item
+	rank := wild
 	add := func(key, format string, args ...any) {
-		items = append(items, Item{key, fmt.Sprintf(format, args...)})
+		items[rank] = append(items[rank], Item{key, fmt.Sprintf(format, args...)})
 	}
 	if accepted.Unknown {
 		add("unknown", "what you accepted before was changed or removed outside of Drawbridge, so that all calls are denied; "+
@@ -130,12 +133,19 @@ func loosening(accepted, next *Policy) []Item {
 	}
 	rules := func(place, where string, old, now []Rule, own bool) {
 		for _, r := range now {
+			switch rank = rest; {
+			case r.Then == ThenAllow && strings.Contains(r.Tool, "*"):
+				rank = wild
+			case r.Then == ThenAllow:
+				rank = unasked
+			}
 			// A rule of the person's own that only asks loosens too, where the
 			// configuration denies.
 			if !has(old, r) && (r.Then == ThenAllow || own && r.Then == ThenAsk) {
 				add(place+"+"+r.Key(), "new rule in %s: %s", where, r)
 			}
 		}
+		rank = rest
 		for _, r := range old {
 			if !has(now, r) && r.Then != ThenAllow {
 				add(place+"-"+r.Key(), "rule removed from %s: %s", where, r)
@@ -164,10 +174,11 @@ func loosening(accepted, next *Policy) []Item {
 			add("actions:"+c+":"+strings.Join(more, ","), "%s may use more actions of the computer tool: %s", who, strings.Join(more, ", "))
 		}
 	}
+	rank = unasked
 	for _, h := range without(next.TrustHints, accepted.TrustHints) {
 		add("trust:"+h, "tools of host %s that say they are read-only run unasked", h)
 	}
-	return items
+	return slices.Concat(items[:]...)
 }
 
 // over is the Over of its settings; nothing where it has none.

@@ -153,6 +153,18 @@ func Scrolled(in objc.ID, text string, frame quartz.CGRect, sticks uint) objc.ID
 	return s
 }
 
+// AtEnd tells whether the end of what a view from [Scrolled] holds is in view.
+func AtEnd(scroller objc.ID) bool {
+	text := scroller.Send(Sel("documentView"))
+	// Else a text that was never in view may be measured only as far as it was drawn.
+	text.Send(Sel("layoutManager")).Send(Sel("ensureLayoutForTextContainer:"), text.Send(Sel("textContainer")))
+	text.Send(Sel("sizeToFit"))
+	seen := objc.Send[quartz.CGRect](scroller, Sel("documentVisibleRect"))
+	all := objc.Send[quartz.CGRect](text, Sel("bounds"))
+	const rounding = 2
+	return seen.Origin.Y+seen.Size.Height >= all.Origin.Y+all.Size.Height-rounding
+}
+
 // Picture puts a picture, encoded as PNG, into a view.
 func Picture(in objc.ID, png []byte, frame quartz.CGRect, sticks uint) objc.ID {
 	v := view("NSImageView", in, frame, sticks)
