@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drawbridge/input"
+	"drawbridge/internal/x11"
 	"drawbridge/internal/x11/program"
 )
 
@@ -26,6 +27,7 @@ const watchRounds = 5
 // watched: processor time, with a watcher and without, over n presses of a key each.
 func (r *rig) watching(ctx context.Context, n int) (perEvent time.Duration, err error) {
 	spend := func(seen func() error) (time.Duration, error) {
+		r.log.take()
 		begin := processorTime()
 		for range n / watchRounds {
 			if err := r.key(); err != nil {
@@ -35,6 +37,11 @@ func (r *rig) watching(ctx context.Context, n int) (perEvent time.Duration, err 
 		// Several acts at once may be told as one: that all were seen is told by the
 		// last, of another kind.
 		err := r.press()
+		if err == nil { // and the log, which hears it all too, is through in either case
+			err = r.log.await(ctx, func(all []did) bool {
+				return len(all) > 0 && all[len(all)-1].Kind == x11.RawButtonRelease
+			})
+		}
 		if err == nil {
 			err = seen()
 		}
