@@ -180,7 +180,7 @@ func TestChildCancelKillsNothingElse(t *testing.T) {
 // TestSignalGroup shows that a child's process group is its own: what is sent to
 // it does not reach us.
 func TestSignalGroup(t *testing.T) {
-	ch, err := startChild(Command{Path: "sleep", Args: []string{"600"}}, DefaultMaxFrame, testLog(t))
+	ch, err := startChild(Command{Path: "/bin/sleep", Args: []string{"600"}}, DefaultMaxFrame, testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
