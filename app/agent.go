@@ -24,10 +24,12 @@ import (
 	"drawbridge/bridge/host"
 	"drawbridge/bridge/hostllm"
 	"drawbridge/bridge/private"
+	"drawbridge/bridge/seal"
 	"drawbridge/bridge/stop"
 	"drawbridge/bridge/tally"
 	"drawbridge/bridge/token"
 	"drawbridge/input"
+	"drawbridge/packaging/install"
 	"drawbridge/ui"
 )
 
@@ -486,7 +488,9 @@ func (c *cli) terminal() *ui.Terminal {
 	if !ok || !ok2 || !isTerminal(in) || !isTerminal(out) {
 		return nil
 	}
-	return ui.NewTerminal(in, out)
+	t := ui.NewTerminal(in, out)
+	t.TillEnd = seal.Platform(install.Identifier) != nil
+	return t
 }
 
 // serveTerminal asks at the terminal what waits to be asked, from now on.

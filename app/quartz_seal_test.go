@@ -21,7 +21,9 @@ import (
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/token"
+	"drawbridge/packaging/standin"
 )
 
 // The whole agent as it is built for macOS, over the stand-in's Keychain, between
@@ -207,8 +209,8 @@ func TestQuartzForgedState(t *testing.T) {
 	m := newMac(t)
 	// At first everything was looser, and a person had accepted that.
 	m.configure(looseConfig)
-	m.start(true)
-	m.accept()
+	m.agree()
+	m.start(false)
 	greets := func() bool { return m.runs("tools_greet", "{}") }
 	m.until("what was accepted is in force", greets)
 	m.stop()
@@ -308,6 +310,7 @@ func TestQuartzForgedState(t *testing.T) {
 			m.accept()
 			m.until("what was accepted is in force", greets)
 			m.stop()
+			m.agree()
 			m.start(false)
 			if s := m.status(); strings.Contains(strings.Join(s.Warnings, "\n"), "accept") {
 				t.Errorf("accepted, and asked again: %q", s.Warnings)
@@ -315,6 +318,78 @@ func TestQuartzForgedState(t *testing.T) {
 			m.stop()
 		})
 	}
+}
+
+// agree has the person accept configuration and rules on a native surface, of an
+// agent that ends then.
+func (m *mac) agree() {
+	m.t.Helper()
+	d, err := standin.Open("", "", "1:0,0,1280,800,1,0,0", "")
+	if err == nil {
+		defer d.Close()
+		defer d.Set("keychain", "")
+		err = errors.Join(d.Set("keychain", filepath.Join(m.home, "keychain")), makeStateDir(m.state))
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	c := &cli{stdio: stdio{getenv: func(string) string { return "" }}}
+	c.flags.config = m.conf
+	conf, err := c.loadConfig(runOptions{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	policy, err := readPolicy(conf.Written, rulesFile(m.state))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	desk := &personWho{answer: gate.Answer{Scope: gate.Once}}
+	g := gate.New(gate.Options{Accepted: openSeals(m.state).accepted(), Surfaces: []gate.Surface{desk}})
+	defer g.Close()
+	if err := g.SetPolicy(policy); err != nil {
+		m.t.Fatal(err)
+	}
+	if w := g.Warnings(); len(desk.asked) != 1 || len(w) != 0 {
+		m.t.Fatalf("asked %d times, and the gate warns %q", len(desk.asked), w)
+	}
+}
+
+// TestQuartzTerminalTillEnd: whoever starts the agent in a terminal of their own and
+// says yes there has loosened nothing for the next one.
+func TestQuartzTerminalTillEnd(t *testing.T) {
+	m := newMac(t)
+	m.configure(strictConfig)
+	m.agree()
+	m.start(false)
+	if out, code := m.run("host-llm", "deny"); code != exitOK {
+		t.Fatal(out)
+	}
+	m.stop()
+	m.configure(looseConfig)
+	m.start(true)
+	m.shown.await(t, `holds until the agent ends`)
+	m.accept()
+	m.until("what was accepted is in force", func() bool { return m.runs("tools_greet", "{}") })
+	allow := m.self("host-llm", "allow")
+	if err := allow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = allow.Process.Kill() }()
+	m.shown.await(t, `(?s)call their own models again.*holds until the agent ends`)
+	m.accept()
+	if err := allow.Wait(); err != nil || m.status().HostLLM != "allow" {
+		t.Errorf("the models are not allowed: %v", err)
+	}
+	m.stop()
+	m.start(false)
+	m.ready("tools")
+	s := m.status()
+	if w := strings.Join(s.Warnings, "\n"); s.HostLLM != "deny" || !strings.Contains(w, "not in force until a person accepts it") {
+		t.Errorf("the models are at %s, and the warnings are\n%s", s.HostLLM, w)
+	}
+	m.refused("the next start", "denies this call", "tools_greet", "{}")
+	m.refused("the next start", "type", "computer", typing)
+	m.stop()
 }
 
 // accept says yes to what loosens, at the terminal.
@@ -546,8 +621,8 @@ func TestQuartzForgedSettings(t *testing.T) {
 	warned := func() string { return strings.Join(m.status().Warnings, "\n") }
 
 	m.configure(guarded)
-	m.start(true)
-	m.accept()
+	m.agree()
+	m.start(false)
 	m.until("the host that was accepted is there", greets)
 	m.stop()
 	m.start(false)
@@ -628,6 +703,7 @@ func TestQuartzForgedSettings(t *testing.T) {
 		t.Errorf("accepted, and the warnings are\n%s", w)
 	}
 	m.stop()
+	m.agree()
 	m.flags = []string{"--backend", "simulated"} // there is no desktop of a person's here
 	m.start(false)
 	if w := warned(); strings.Contains(w, "accept") || m.modelRefused("llm.invalid") || !m.runs("tools_sh", `{"command":"true"}`) {

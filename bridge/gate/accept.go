@@ -27,26 +27,30 @@ func (g *Gate) setPolicy(next Policy) error {
 		return err
 	}
 	g.mu.Lock()
-	accepted := g.force.Load().accepted.Policy
-	stricter, wider, err := next.over(accepted.Kept)
-	if err != nil {
-		accepted = g.lost(err)
-		if stricter, wider, err = next.over(nil); err != nil {
-			g.mu.Unlock()
-			return err
+	held, items, err := g.over(g.force.Load().accepted.Policy, &next)
+	var kept *ruleset
+	if err == nil {
+		kept, err = compilePolicy(held) // made of rules that were compiled before
+	}
+	lasting := g.lasting
+	if err == nil && lasting != nil {
+		// What was accepted while this process lives only is held apart from it.
+		var l Policy
+		var more []Item
+		if l, more, err = g.over(*lasting, &next); len(more) > 0 {
+			lasting = &l
+		} else {
+			lasting = nil
 		}
 	}
-	items := append(loosening(&accepted, &next), wider...)
+	if err != nil {
+		g.mu.Unlock()
+		return err
+	}
+	g.lasting = lasting
 	if len(items) == 0 {
 		g.inForce(&inForce{accepted: set}, nil)
 	} else {
-		held := tightened(&accepted, &next)
-		held.Kept = stricter
-		kept, err := compilePolicy(held)
-		if err != nil { // made of rules that were compiled before
-			g.mu.Unlock()
-			return err
-		}
 		g.inForce(&inForce{accepted: kept, proposed: set}, items)
 	}
 	// A prompt that shows another difference must not be answered any more.
@@ -61,15 +65,34 @@ func (g *Gate) setPolicy(next Policy) error {
 	return nil
 }
 
+// over holds next against what was accepted: what is still accepted then, which is
+// the stricter of both, and what next loosens. It is called with mu held.
+func (g *Gate) over(accepted Policy, next *Policy) (held Policy, items []Item, err error) {
+	stricter, wider, err := next.over(accepted.Kept)
+	if err != nil {
+		accepted = g.lost(err)
+		if stricter, wider, err = next.over(nil); err != nil {
+			return held, nil, err
+		}
+	}
+	held = tightened(&accepted, next)
+	held.Kept = stricter
+	return held, append(loosening(&accepted, next), wider...), nil
+}
+
 // inForce takes over a policy. It is called with mu held.
 func (g *Gate) inForce(f *inForce, items []Item) {
 	g.force.Store(f)
 	g.items = items
 	g.opts.Changed()
-	if g.opts.Accepted == nil || f.accepted.Unknown {
+	lasting := f.accepted.Policy
+	if g.lasting != nil {
+		lasting = *g.lasting
+	}
+	if g.opts.Accepted == nil || lasting.Unknown {
 		return
 	}
-	b, err := json.Marshal(f.accepted.Policy)
+	b, err := json.Marshal(lasting)
 	if err == nil {
 		err = g.opts.Accepted.Save(b)
 	}
@@ -110,11 +133,29 @@ func (g *Gate) accept(p *Pending) {
 	is := f.proposed != nil && slices.Equal(p.Items, g.items)
 	if is {
 		g.warning = "" // of what was accepted before
+		switch {
+		case p.answer.TillEnd:
+			g.tillEnd(f)
+		case g.lasting != nil:
+			// They may have seen only what came on top of what was accepted while this
+			// process lives.
+			if _, items, err := g.over(*g.lasting, &f.proposed.Policy); err == nil && slices.Equal(items, p.Items) {
+				g.lasting = nil
+			}
+		}
 		g.inForce(&inForce{accepted: f.proposed}, nil)
 	}
 	g.mu.Unlock()
 	if is && g.opts.OnAccept != nil {
 		g.opts.OnAccept()
+	}
+}
+
+// tillEnd has what is accepted next not be saved. It is called with mu held.
+func (g *Gate) tillEnd(f *inForce) {
+	if g.lasting == nil {
+		l := f.accepted.Policy
+		g.lasting = &l
 	}
 }
 
@@ -128,8 +169,9 @@ func (g *Gate) lost(err error) Policy {
 }
 
 // addRule writes a rule that the person was shown, so it is accepted; rules that
-// somebody else put into the file meanwhile are not.
-func (g *Gate) addRule(r Rule) error {
+// somebody else put into the file meanwhile are not. With tillEnd it is accepted
+// while this process lives.
+func (g *Gate) addRule(r Rule, tillEnd bool) error {
 	g.policy.Lock()
 	defer g.policy.Unlock()
 	rules, err := g.opts.Rules.Add(r)
@@ -139,6 +181,13 @@ func (g *Gate) addRule(r Rule) error {
 	g.mu.Lock()
 	next := g.latest()
 	f := g.force.Load()
+	if tillEnd {
+		g.tillEnd(f)
+	} else if g.lasting != nil {
+		l := *g.lasting
+		l.Rules = append(slices.Clone(l.Rules), r)
+		g.lasting = &l
+	}
 	accepted := f.accepted.Policy
 	accepted.Rules = append(slices.Clone(accepted.Rules), r)
 	set, err := compilePolicy(accepted)
@@ -229,6 +278,9 @@ func (g *Gate) Warnings() []string {
 	defer g.mu.Unlock()
 	if g.warning != "" {
 		out = append(out, g.warning)
+	}
+	if g.lasting != nil {
+		out = append(out, "something that a person accepted at a terminal is in force until the agent ends, and asked again after that")
 	}
 	if len(g.items) > 0 {
 		texts := make([]string, len(g.items))

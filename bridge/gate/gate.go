@@ -77,13 +77,14 @@ func (r *Request) Hash() [32]byte {
 type Outcome uint8
 
 const (
-	Denied  Outcome = iota // by a rule or a person
-	Allowed                // run it
-	Nobody                 // nobody can be asked here
-	Expired                // nobody answered in time
-	Full                   // too many approvals of this client wait, or it is cooling down after a denial
-	Paused                 // everything is paused, and nobody resumed in time
-	Gone                   // the caller cancelled or hung up while it waited
+	Denied         Outcome = iota // by a rule or a person
+	Allowed                       // run it
+	Nobody                        // nobody can be asked here
+	Expired                       // nobody answered in time
+	Full                          // too many approvals of this client wait, or it is cooling down after a denial
+	Paused                        // everything is paused, and nobody resumed in time
+	Gone                          // the caller cancelled or hung up while it waited
+	AllowedTillEnd                // of Loosen: while this process lives, and nothing of it may be saved
 )
 
 // Verdict is the gate's decision on one request.
@@ -142,8 +143,11 @@ type Gate struct {
 	resumed  chan struct{} // closed on resume; nil while not paused
 	pausedBy string
 	items    []Item // what loosens and is not accepted
-	warning  string // about what was accepted before
-	closed   bool
+	// lasting is what is kept over restarts where that is not what is in force: a
+	// person accepted something while this process lives. Otherwise nil.
+	lasting *Policy
+	warning string // about what was accepted before
+	closed  bool
 }
 
 // New makes a gate with the built-in policy, or the one that was accepted last;

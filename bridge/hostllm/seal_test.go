@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/seal"
 	"drawbridge/bridge/seal/sealtest"
 )
@@ -150,5 +151,37 @@ func TestSealSaved(t *testing.T) {
 	}
 	if s := openSwitch(t, Options{Dir: dir, Configured: Allow, Seal: seal.New(keys, StateFile)}); !s.Denied() {
 		t.Error("a broken state is at allow")
+	}
+}
+
+// TestAllowedTillEnd: a yes that is not to outlive the process leaves deny in the
+// file.
+func TestAllowedTillEnd(t *testing.T) {
+	dir, keys := t.TempDir(), &sealtest.Keys{}
+	open := func(p Person) *Switch {
+		return openSwitch(t, Options{Dir: dir, Configured: Allow, Person: p, Seal: seal.New(keys, StateFile)})
+	}
+	s := open(person(gate.Answer{Scope: gate.Once, TillEnd: true}))
+	if err := s.Deny("client a"); err != nil {
+		t.Fatal(err)
+	}
+	denied, _ := s.Watch()
+	if err := s.Allow(t.Context(), "client a"); err != nil || s.Denied() {
+		t.Fatalf("allowed, and denied is %v, %v", s.Denied(), err)
+	}
+	if st, _ := s.Watch(); !strings.Contains(st.By, "until the agent ends") {
+		t.Errorf("the state does not say for how long: %+v", st)
+	}
+	if got, err := (stateFile{dir, seal.New(keys, StateFile)}).load(); err != nil || got != denied {
+		t.Errorf("saved is %+v, %v; want %+v", got, err, denied)
+	}
+	if s = open(yes()); !s.Denied() {
+		t.Error("the next start allows it")
+	}
+	if err := s.Allow(t.Context(), "client a"); err != nil {
+		t.Fatal(err)
+	}
+	if s = open(yes()); s.Denied() {
+		t.Error("a native yes did not last")
 	}
 }

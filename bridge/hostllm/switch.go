@@ -43,7 +43,8 @@ type Switch struct {
 
 	mu      sync.Mutex // guards what follows, and orders the writes of the file
 	state   State
-	unsaved error // the state in force is not in the file
+	lasting State // the one that the next start is to find; another than state after a yes that ends with this process
+	unsaved error // lasting is not in the file
 
 	// book guards what follows. It is taken after mu, and never held while
 	// something is written: refusals do not wait for a disk.
@@ -86,14 +87,14 @@ func Open(o Options) (*Switch, error) {
 	if state.Since.IsZero() {
 		state.Since = now()
 	}
-	s.state = state
+	s.state, s.lasting = state, state
 	s.allowed.Store(newPermission())
 	if state.Mode != Allow {
 		s.permission().deny()
 	}
 	// Also when nothing changed: the patterns may have, and what cannot be read
 	// must not stay.
-	s.save(state)
+	s.save()
 	return s, nil
 }
 
@@ -144,10 +145,11 @@ func (s *Switch) Deny(by string) error {
 	s.permission().deny()
 	if s.state.Mode != Deny {
 		s.state = State{Mode: Deny, Since: now(), By: by}
+		s.lasting = s.state
 		s.tell()
 	}
 	// Also when it was denied before: the file may say something else by now.
-	if err := s.save(s.state); err != nil {
+	if err := s.save(); err != nil {
 		return fmt.Errorf("models are off, but that could not be saved and ends with this process: %w", err)
 	}
 	return nil
@@ -166,7 +168,7 @@ func (s *Switch) allow(ctx context.Context, who, by string) error {
 	if s.opts.Person != nil {
 		v = s.opts.Person.Loosen(ctx, who, gate.Item{Key: auditTool, Text: "hosts may call their own models again (host_llm: allow)"})
 	}
-	if v.Outcome != gate.Allowed {
+	if v.Outcome != gate.Allowed && v.Outcome != gate.AllowedTillEnd {
 		return &RefusedError{v}
 	}
 	s.mu.Lock()
@@ -175,20 +177,25 @@ func (s *Switch) allow(ctx context.Context, who, by string) error {
 		return nil
 	}
 	next := State{Mode: Allow, Since: now(), By: by + ", allowed by the " + v.By}
-	// Saved before it holds, as deny holds before it is saved.
-	if err := s.file.save(next, s.hosts); err != nil {
-		return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
+	if v.Outcome == gate.AllowedTillEnd {
+		next.By += " until the agent ends"
+	} else {
+		// Saved before it holds, as deny holds before it is saved.
+		if err := s.file.save(next, s.hosts); err != nil {
+			return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
+		}
+		s.lasting, s.unsaved = next, nil
 	}
-	s.state, s.unsaved = next, nil
+	s.state = next
 	s.allowed.Store(newPermission())
 	s.tell()
 	return nil
 }
 
-// save writes the state in force. It is called with mu held, or before anybody
+// save writes the state that lasts. It is called with mu held, or before anybody
 // else has s.
-func (s *Switch) save(st State) error {
-	s.unsaved = s.file.save(st, s.hosts)
+func (s *Switch) save() error {
+	s.unsaved = s.file.save(s.lasting, s.hosts)
 	if s.unsaved != nil {
 		s.opts.Log.Error().Err(s.unsaved).Msg("the state of the model switch could not be saved")
 	}
@@ -211,7 +218,7 @@ func (s *Switch) Warnings() []string {
 	defer s.mu.Unlock()
 	var out []string
 	if s.unsaved != nil {
-		out = append(out, fmt.Sprintf("the model switch is at %s, but that could not be saved: %v", s.state.Mode, s.unsaved))
+		out = append(out, fmt.Sprintf("the model switch is at %s, but that could not be saved: %v", s.lasting.Mode, s.unsaved))
 	}
 	if s.state.Mode != Deny {
 		return out
