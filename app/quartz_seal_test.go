@@ -404,6 +404,82 @@ func (m *mac) accept() {
 	m.shown.await(m.t, `Allowed\.`)
 }
 
+// TestQuartzSwappedState: another state directory in the place of the person's, or
+// named, is not the first start.
+func TestQuartzSwappedState(t *testing.T) {
+	m := newMac(t)
+	m.configure(strictConfig)
+	m.agree()
+	real, elsewhere := m.state, filepath.Join(m.home, "elsewhere")
+	lost := func(what string) {
+		t.Helper()
+		m.configure("listen: 127.0.0.1:0\n")
+		for _, again := range []string{", first start", ", second start"} {
+			m.start(false)
+			s := m.status()
+			if w := strings.Join(s.Warnings, "\n"); s.HostLLM != "deny" || !strings.Contains(w, "in another state directory") {
+				t.Errorf("%s: the models are at %s, and the warnings are\n%s", what+again, s.HostLLM, w)
+			}
+			m.refused(what+again, "a lost record of what was accepted denies", "computer", typing)
+			m.stop()
+		}
+	}
+	m.state = elsewhere
+	lost("another one named")
+
+	// As an older agent's, whose switch would be sealed as it is found.
+	m.state = filepath.Join(m.home, "old")
+	tokens, err := os.ReadFile(filepath.Join(elsewhere, token.FileName))
+	if err == nil {
+		err = errors.Join(os.Mkdir(m.state, 0o700), os.WriteFile(filepath.Join(m.state, token.FileName), tokens, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.put(map[string][]byte{"format": []byte("1\n"), "host-llm.json": []byte(`{"v":1,"mode":"allow","since":"2026-01-02T03:04:05Z","by":"x","model_hosts":[]}`)})
+	lost("an older agent's")
+
+	m.state = real
+	if err := errors.Join(os.Rename(real, real+".real"), os.Symlink(elsewhere, real)); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := m.run("run", "--no-tray"); code != exitUsage || !strings.Contains(out, "is a link") {
+		t.Errorf("a link: ended with %d and\n%s", code, out)
+	}
+	if err := errors.Join(os.Remove(real), os.Rename(real+".real", real)); err != nil {
+		t.Fatal(err)
+	}
+	m.configure(strictConfig)
+	m.start(false)
+	if s := m.status(); len(s.Warnings) != 0 {
+		t.Errorf("the person's own again: %q", s.Warnings)
+	}
+	m.stop()
+	keys := openKeys(t, m.home, real)
+	removed, kept, err := keys.remove()
+	if err != nil || len(removed) != 2 || len(kept) != 2 || !strings.Contains(kept[0], elsewhere) || !strings.Contains(kept[1], m.home+"/old") {
+		t.Errorf("removed %q, kept %q, %v", removed, kept, err)
+	}
+}
+
+// openKeys has the items of a Mac in this process.
+func openKeys(t *testing.T, home, state string) seals {
+	t.Helper()
+	d, err := standin.Open("", "", "1:0,0,1280,800,1,0,0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(d.Set("keychain", ""), d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Set("keychain", filepath.Join(home, "keychain")); err != nil {
+		t.Fatal(err)
+	}
+	return openSeals(state)
+}
+
 // TestQuartzPurge: what the Keychain holds goes with the state.
 func TestQuartzPurge(t *testing.T) {
 	m := newMac(t)

@@ -29,7 +29,7 @@ func (f File) Load() ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		made, err := f.Seal.Made()
 		if err == nil && made {
-			err = ErrBroken
+			err = fmt.Errorf("it is not there, though Drawbridge has sealed something, here or in another state directory: %w", ErrBroken)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, err)

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -22,6 +23,9 @@ type Keys interface {
 	Set(name string, secret []byte) error
 	// Remove reports whether there was something.
 	Remove(name string) (bool, error)
+	// Names lists what something is kept under, in no order; also what another
+	// program put there.
+	Names() ([]string, error)
 }
 
 // ErrBroken tells that something is not what was sealed last.
@@ -35,6 +39,7 @@ const keySize = 32
 type Seal struct {
 	keys Keys
 	name string
+	kin  []string // names whose being kept says nothing about this one; nil: all
 
 	mu      sync.Mutex // guards what follows, and orders the writers
 	content []byte     // that the key in keys vouches for; nil: not known
@@ -44,10 +49,21 @@ type Seal struct {
 // New makes the seal of a name.
 func New(keys Keys, name string) *Seal { return &Seal{keys: keys, name: name} }
 
-// Made tells whether anything was ever sealed under the name.
+// Among makes the seal of a name of one place, which has those names. Where
+// something is kept of another place, Made is true: whoever can have the program
+// work in a new place could otherwise have what was sealed forgotten.
+func Among(keys Keys, name string, names ...string) *Seal {
+	return &Seal{keys: keys, name: name, kin: names}
+}
+
+// Made tells whether anything was ever sealed under the name, or may have been.
 func (s *Seal) Made() (bool, error) {
 	key, err := s.keys.Get(s.name)
-	return key != nil, err
+	if key != nil || err != nil || s.kin == nil {
+		return key != nil, err
+	}
+	kept, err := s.keys.Names()
+	return slices.ContainsFunc(kept, func(name string) bool { return !slices.Contains(s.kin, name) }), err
 }
 
 // Check returns nil for the content that was sealed last, with its seal, and

@@ -176,6 +176,42 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestAmong: a place that is new counts as lost, as long as another one was sealed.
+func TestAmong(t *testing.T) {
+	keys := &sealtest.Keys{}
+	at := func(place, name string) *seal.Seal {
+		return seal.Among(keys, name+place, "a"+place, "b"+place)
+	}
+	made := func(place, name string, want bool) {
+		t.Helper()
+		if is, err := at(place, name).Made(); is != want || err != nil {
+			t.Errorf("%s%s: made %v, %v", name, place, is, err)
+		}
+	}
+	put := func(string) error { return nil }
+	made("1", "a", false)
+	if err := at("1", "a").Write([]byte("x"), put); err != nil {
+		t.Fatal(err)
+	}
+	made("1", "a", true)
+	made("1", "b", false) // it comes later, in the same place
+	made("2", "a", true)
+	made("2", "b", true)
+	// What is sealed in the new place makes it no better.
+	if err := at("2", "b").Write([]byte("x"), put); err != nil {
+		t.Fatal(err)
+	}
+	made("2", "a", true)
+	f := seal.File{Path: filepath.Join(t.TempDir(), "a"), Seal: at("2", "a")}
+	if b, err := f.Load(); b != nil || !errors.Is(err, seal.ErrBroken) {
+		t.Errorf("%q, %v", b, err)
+	}
+	keys.Lock(true)
+	if _, err := at("2", "a").Made(); !errors.Is(err, sealtest.ErrLocked) {
+		t.Error(err)
+	}
+}
+
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("drawbridge sealed 1 00\nx"))
 	f.Add([]byte("drawbridge sealed 1 " + strings.Repeat("0", 64) + "\n"))
