@@ -424,6 +424,7 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	a.hearSystem()
 	a.followAccepted(ctx)
+	a.saveAgain(ctx)
 	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
 		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
 		Gateway: a.gateway.URL(), Proxy: a.gateway.URL(),

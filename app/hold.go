@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"drawbridge/app/config"
 	"drawbridge/bridge/grant"
@@ -116,6 +117,31 @@ func (a *agent) followAccepted(ctx context.Context) {
 		a.chord.ctx = nil
 		return a.chord.release()
 	})
+}
+
+// saveEvery is how often what could not be saved is tried again.
+const saveEvery = 10 * time.Second
+
+// saveAgain saves what could not be saved, from now on until ctx ends: a disk may
+// have room again, or a Keychain be open.
+func (a *agent) saveAgain(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		every := time.NewTicker(saveEvery)
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+				a.gate.SaveAgain()
+				a.models.SaveAgain()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	a.onClose("saving", func() error { cancel(); <-ended; return nil })
 }
 
 // awaitsRestart lists the fields that are in force only after a restart.

@@ -462,6 +462,70 @@ func TestQuartzSwappedState(t *testing.T) {
 	}
 }
 
+// TestQuartzUnsaved: whoever keeps what tightens from being saved does not have what
+// was looser at the next start.
+func TestQuartzUnsaved(t *testing.T) {
+	m := newMac(t)
+	m.configure(looseConfig)
+	m.agree()
+	m.start(false)
+	m.ready("tools")
+	loose := m.files()
+	block := func() {
+		for _, name := range []string{acceptedName, "host-llm.json"} {
+			path := filepath.Join(m.state, name)
+			if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unblock := func() {
+		for _, name := range []string{acceptedName, "host-llm.json"} {
+			if err := os.RemoveAll(filepath.Join(m.state, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	block()
+	m.configure(strictConfig)
+	if out, code := m.run("reload"); code != exitOK || !strings.Contains(out, "could not be saved") {
+		t.Errorf("ended with %d and\n%s", code, out)
+	}
+	if out, code := m.run("host-llm", "deny"); code == exitOK || !strings.Contains(out, "could not be saved") {
+		t.Errorf("ended with %d and\n%s", code, out)
+	}
+	if w := strings.Join(m.status().Warnings, "\n"); strings.Count(w, "could not be saved") != 2 {
+		t.Errorf("the warnings are\n%s", w)
+	}
+	m.kill()
+	unblock()
+	m.put(loose)
+	m.configure(looseConfig)
+	m.start(false)
+	if s := m.status(); s.HostLLM != "deny" {
+		t.Errorf("the models are at %s", s.HostLLM)
+	}
+	m.refused("after a start", "a lost record of what was accepted denies", "computer", typing)
+	m.stop()
+
+	// It is saved by itself.
+	m.agree()
+	m.start(false)
+	m.configure(strictConfig)
+	block()
+	if out, _ := m.run("reload"); !strings.Contains(out, "could not be saved") {
+		t.Errorf("reloaded with\n%s", out)
+	}
+	unblock()
+	m.until("it is saved", func() bool { return len(m.status().Warnings) == 0 })
+	m.kill()
+	m.start(false)
+	if w := m.status().Warnings; len(w) != 0 {
+		t.Errorf("the warnings are %q", w)
+	}
+	m.stop()
+}
+
 // openKeys has the items of a Mac in this process.
 func openKeys(t *testing.T, home, state string) seals {
 	t.Helper()

@@ -85,7 +85,12 @@ func (g *Gate) inForce(f *inForce, items []Item) {
 	g.force.Store(f)
 	g.items = items
 	g.opts.Changed()
-	lasting := f.accepted.Policy
+	g.save()
+}
+
+// save keeps what outlives the process. It is called with mu held.
+func (g *Gate) save() {
+	lasting := g.force.Load().accepted.Policy
 	if g.lasting != nil {
 		lasting = *g.lasting
 	}
@@ -96,8 +101,23 @@ func (g *Gate) inForce(f *inForce, items []Item) {
 	if err == nil {
 		err = g.opts.Accepted.Save(b)
 	}
-	if err != nil {
-		g.opts.Log.Error().Err(err).Msg("what was accepted could not be kept and will be asked again at the next start")
+	if err != nil && g.unsaved == nil {
+		g.opts.Log.Error().Err(err).Msg("what is in force could not be saved; it is tried again")
+	} else if err == nil && g.unsaved != nil {
+		g.opts.Log.Info().Msg("what is in force is saved now")
+	}
+	g.unsaved, g.unsavedYes = err, g.unsavedYes && err != nil
+}
+
+// SaveAgain saves what could not be saved before, if there is something.
+func (g *Gate) SaveAgain() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unsaved == nil {
+		return
+	}
+	if g.save(); g.unsaved == nil {
+		g.opts.Changed()
 	}
 }
 
@@ -144,6 +164,7 @@ func (g *Gate) accept(p *Pending) {
 			}
 		}
 		g.inForce(&inForce{accepted: f.proposed}, nil)
+		g.unsavedYes = g.unsaved != nil && g.lasting == nil
 	}
 	g.mu.Unlock()
 	if is && g.opts.OnAccept != nil {
@@ -278,6 +299,14 @@ func (g *Gate) Warnings() []string {
 	defer g.mu.Unlock()
 	if g.warning != "" {
 		out = append(out, g.warning)
+	}
+	if g.unsaved != nil {
+		what := "what configuration and rules narrow"
+		if g.unsavedYes {
+			what = "what you accepted"
+		}
+		out = append(out, what+" is in force, but could not be saved. That is tried again; should the agent end before, "+
+			"its next start counts what you accepted as lost, and denies every call until you accept again: "+g.unsaved.Error())
 	}
 	if g.lasting != nil {
 		out = append(out, "something that a person accepted at a terminal is in force until the agent ends, and asked again after that")

@@ -145,9 +145,11 @@ type Gate struct {
 	items    []Item // what loosens and is not accepted
 	// lasting is what is kept over restarts where that is not what is in force: a
 	// person accepted something while this process lives. Otherwise nil.
-	lasting *Policy
-	warning string // about what was accepted before
-	closed  bool
+	lasting    *Policy
+	unsaved    error  // what is to be kept over restarts could not be
+	unsavedYes bool   // and a person's yes is part of it
+	warning    string // about what was accepted before
+	closed     bool
 }
 
 // New makes a gate with the built-in policy, or the one that was accepted last;

@@ -150,7 +150,7 @@ func (s *Switch) Deny(by string) error {
 	}
 	// Also when it was denied before: the file may say something else by now.
 	if err := s.save(); err != nil {
-		return fmt.Errorf("models are off, but that could not be saved and ends with this process: %w", err)
+		return fmt.Errorf("models are off while this process lives, but that could not be saved; it is tried again: %w", err)
 	}
 	return nil
 }
@@ -182,6 +182,7 @@ func (s *Switch) allow(ctx context.Context, who, by string) error {
 	} else {
 		// Saved before it holds, as deny holds before it is saved.
 		if err := s.file.save(next, s.hosts); err != nil {
+			s.unsaved = err // the seal of what is there went with it
 			return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
 		}
 		s.lasting, s.unsaved = next, nil
@@ -202,6 +203,18 @@ func (s *Switch) save() error {
 	return s.unsaved
 }
 
+// SaveAgain saves what could not be saved before, if there is something.
+func (s *Switch) SaveAgain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsaved == nil {
+		return
+	}
+	if s.unsaved = s.file.save(s.lasting, s.hosts); s.unsaved == nil && s.opts.Changed != nil {
+		s.opts.Changed()
+	}
+}
+
 // tell says that the state changed. It is called with mu held.
 func (s *Switch) tell() {
 	s.opts.Log.Warn().Str("mode", string(s.state.Mode)).Str("by", s.state.By).Msg("the model switch changed")
@@ -218,7 +231,7 @@ func (s *Switch) Warnings() []string {
 	defer s.mu.Unlock()
 	var out []string
 	if s.unsaved != nil {
-		out = append(out, fmt.Sprintf("the model switch is at %s, but that could not be saved: %v", s.lasting.Mode, s.unsaved))
+		out = append(out, fmt.Sprintf("the model switch is at %s, but that could not be saved, and is tried again: %v", s.lasting.Mode, s.unsaved))
 	}
 	if s.state.Mode != Deny {
 		return out

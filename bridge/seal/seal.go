@@ -83,17 +83,15 @@ func (s *Seal) Check(content []byte, mac string) error {
 }
 
 // Write seals content; put is to put it into place with its seal. When put fails,
-// what was in place before is still sealed. A process that is killed on the way
-// leaves nothing that Check would take, unless it is the old content or the new.
+// what was in place before is sealed no more: it may be looser, and who can make put
+// fail could have it back. The same content may be written again. A process that is
+// killed on the way leaves nothing that Check would take, unless it is the old content
+// or the new.
 func (s *Seal) Write(content []byte, put func(mac string) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.content != nil && bytes.Equal(content, s.content) {
 		return put(s.mac)
-	}
-	before, err := s.keys.Get(s.name)
-	if err != nil {
-		before = nil // not to be read, and so vouching for nothing
 	}
 	key := make([]byte, keySize)
 	if _, err := rand.Read(key); err != nil {
@@ -102,18 +100,8 @@ func (s *Seal) Write(content []byte, put func(mac string) error) error {
 	if err := s.keys.Set(s.name, key); err != nil {
 		return fmt.Errorf("keeping the key of the seal: %w", err)
 	}
-	mac := s.sum(key, content)
-	if err := put(mac); err != nil {
-		if before != nil {
-			err = errors.Join(err, s.keys.Set(s.name, before))
-		} else {
-			_, gone := s.keys.Remove(s.name)
-			err = errors.Join(err, gone)
-		}
-		return err
-	}
-	s.content, s.mac = bytes.Clone(content), mac
-	return nil
+	s.content, s.mac = append([]byte{}, content...), s.sum(key, content)
+	return put(s.mac)
 }
 
 // sum covers the name too, so that one thing's seal is no other's.

@@ -126,7 +126,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestFailures: a full disk and locked keys keep what was there; a kill between
+// TestFailures: after a full disk, what was there is believed no more, and the new
+// content is once it can be written; locked keys keep what was there; a kill between
 // the two leaves what cannot be believed.
 func TestFailures(t *testing.T) {
 	keys := &sealtest.Keys{}
@@ -135,19 +136,27 @@ func TestFailures(t *testing.T) {
 
 	full := errors.New("no space")
 	for _, s := range []*seal.Seal{f.Seal, seal.New(keys, "accepted")} {
-		if err := s.Write([]byte("two"), func(string) error { return full }); !errors.Is(err, full) {
-			t.Errorf("a full disk: %v", err)
+		for range 2 {
+			if err := s.Write([]byte("two"), func(string) error { return full }); !errors.Is(err, full) {
+				t.Errorf("a full disk: %v", err)
+			}
+			if b, err := again(f, keys).Load(); b != nil || !errors.Is(err, seal.ErrBroken) {
+				t.Errorf("after a full disk: %q, %v", b, err)
+			}
 		}
+		f.Seal = s
+		save(t, f, "two")
+		if b, err := again(f, keys).Load(); err != nil || string(b) != "two" {
+			t.Errorf("with room again: %q, %v", b, err)
+		}
+		save(t, f, "one")
 	}
-	if b, err := f.Load(); err != nil || string(b) != "one" {
-		t.Errorf("after a full disk: %q, %v", b, err)
-	}
-	// The first of all leaves nothing.
+	// So it is with the first of all.
 	other := seal.New(keys, "other")
 	if err := other.Write([]byte("two"), func(string) error { return full }); !errors.Is(err, full) {
 		t.Errorf("a full disk: %v", err)
 	}
-	if made, err := other.Made(); made || err != nil {
+	if made, err := other.Made(); !made || err != nil {
 		t.Errorf("made %v, %v", made, err)
 	}
 
