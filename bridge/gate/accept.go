@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // SetPolicy tells what configuration and rules say now. What tightens is in
@@ -48,13 +50,16 @@ func (g *Gate) setPolicy(next Policy) error {
 		return err
 	}
 	g.lasting = lasting
+	// A prompt that shows another difference must not be answered any more.
+	var stale []*Pending
+	if !g.proposes(set, items) {
+		stale = g.prompts(AskAccept)
+	}
 	if len(items) == 0 {
 		g.inForce(&inForce{accepted: set}, nil)
 	} else {
 		g.inForce(&inForce{accepted: kept, proposed: set}, items)
 	}
-	// A prompt that shows another difference must not be answered any more.
-	stale := g.prompts(AskAccept)
 	g.mu.Unlock()
 	for _, p := range stale {
 		g.settle(p, "configuration or rules changed meanwhile", nil)
@@ -119,6 +124,58 @@ func (g *Gate) SaveAgain() {
 	if g.save(); g.unsaved == nil {
 		g.opts.Changed()
 	}
+}
+
+// proposes tells whether a policy is the one that waits to be accepted, for the same
+// items. It is called with mu held.
+func (g *Gate) proposes(set *ruleset, items []Item) bool {
+	f := g.force.Load()
+	if f.proposed == nil || !slices.Equal(items, g.items) {
+		return false
+	}
+	before, err := json.Marshal(f.proposed.Policy)
+	now, err2 := json.Marshal(set.Policy)
+	return err == nil && err2 == nil && bytes.Equal(before, now)
+}
+
+// Whoever can write the configuration and reload it can have the person asked again
+// and again. Configuration changes nothing of these.
+const (
+	refusedFor  = time.Minute // what a person said no to is not asked again by itself
+	offerWithin = time.Minute // no more than mostOffers are made in this time
+	mostOffers  = 10
+)
+
+// refusal is a person's no to what loosens.
+type refusal struct {
+	items []Item
+	until time.Time
+}
+
+// refuse takes note of a person's no.
+func (g *Gate) refuse(items []Item) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused = append(g.refused, refusal{items, time.Now().Add(refusedFor)})
+	g.opts.Changed()
+}
+
+// mayOffer says why what loosens must not be put before the person now. It is called
+// with mu held.
+func (g *Gate) mayOffer(items []Item) error {
+	now := time.Now()
+	g.refused = slices.DeleteFunc(g.refused, func(r refusal) bool { return !now.Before(r.until) })
+	g.offered = slices.DeleteFunc(g.offered, func(at time.Time) bool { return now.Sub(at) >= offerWithin })
+	for _, r := range slices.Backward(g.refused) {
+		if slices.Equal(r.items, items) {
+			return fmt.Errorf("a person said no to it; a reload asks again after %s", roundUp(r.until.Sub(now)))
+		}
+	}
+	if len(g.offered) >= mostOffers {
+		return fmt.Errorf("a person was asked %d times within a minute; a reload asks again after %s",
+			len(g.offered), roundUp(g.offered[0].Add(offerWithin).Sub(now)))
+	}
+	return nil
 }
 
 // prompts is called with mu held.
@@ -317,7 +374,9 @@ func (g *Gate) Warnings() []string {
 			texts[i] = it.Text
 		}
 		w := "not in force until a person accepts it: " + strings.Join(texts, "; ")
-		if !ready {
+		if err := g.mayOffer(g.items); err != nil && len(g.prompts(AskAccept)) == 0 {
+			w += " (" + err.Error() + ")"
+		} else if !ready {
 			w += " (nobody can be asked here: run Drawbridge with its tray or in a terminal's foreground)"
 		}
 		out = append(out, w)

@@ -142,6 +142,8 @@ func (p *Pending) Answer(a Answer) error {
 		p.g.resume()
 	case p.Kind == AskAccept && yes:
 		p.g.accept(p)
+	case p.Kind == AskAccept:
+		p.g.refuse(p.Items)
 	}
 	return nil
 }

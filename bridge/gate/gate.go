@@ -142,7 +142,9 @@ type Gate struct {
 	cool     map[string]*coolDown
 	resumed  chan struct{} // closed on resume; nil while not paused
 	pausedBy string
-	items    []Item // what loosens and is not accepted
+	items    []Item      // what loosens and is not accepted
+	refused  []refusal   // of the last minute
+	offered  []time.Time // when what loosens was asked in the last minute
 	// lasting is what is kept over restarts where that is not what is in force: a
 	// person accepted something while this process lives. Otherwise nil.
 	lasting    *Policy
