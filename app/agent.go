@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,10 +25,12 @@ import (
 	"drawbridge/bridge/host"
 	"drawbridge/bridge/hostllm"
 	"drawbridge/bridge/private"
+	"drawbridge/bridge/seal"
 	"drawbridge/bridge/stop"
 	"drawbridge/bridge/tally"
 	"drawbridge/bridge/token"
 	"drawbridge/input"
+	"drawbridge/packaging/install"
 	"drawbridge/ui"
 )
 
@@ -69,6 +72,7 @@ type agent struct {
 	history  ui.History
 
 	accepted  chan struct{} // told when a person accepted what loosens
+	unsaved   chan struct{} // told when something could not be saved
 	chord     panicChord
 	reloading sync.Mutex      // one reload at a time
 	holding   sync.Mutex      // one configuration is put in force at a time
@@ -87,7 +91,7 @@ type agent struct {
 // newAgent opens everything that the agent holds. It undoes what it began when
 // it fails.
 func newAgent(ctx context.Context, c *cli, o runOptions, conf *config.Loaded, dir string, terminal *ui.Terminal, log zerolog.Logger, end context.CancelCauseFunc) (_ *agent, err error) {
-	a := &agent{cli: c, flags: o, dir: dir, terminal: terminal, log: log, end: end, read: conf, accepted: make(chan struct{}, 1)}
+	a := &agent{cli: c, flags: o, dir: dir, terminal: terminal, log: log, end: end, read: conf, accepted: make(chan struct{}, 1), unsaved: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -272,7 +276,7 @@ func (a *agent) openGate() error {
 	a.gate = gate.New(gate.Options{
 		Allow: allow, AllowFor: allowFor, Rules: rules, Accepted: openSeals(a.dir).accepted(),
 		Deadline: a.read.Approvals.Deadline, PerClient: a.read.Approvals.MaxPendingPerClient, CoolDown: a.read.Approvals.CoolDown,
-		Answered: a.note, Changed: a.pulse.Touch, Log: a.log,
+		Answered: a.note, Changed: a.pulse.Touch, Unsaved: a.tellUnsaved, Log: a.log,
 		OnAccept: func() {
 			select {
 			case a.accepted <- struct{}{}:
@@ -301,7 +305,7 @@ func (a *agent) openModels() error {
 	var err error
 	a.models, err = hostllm.Open(hostllm.Options{
 		Dir: a.dir, Seal: openSeals(a.dir).models(), Configured: a.conf.HostLLM, ModelHosts: a.conf.ModelGateway.ModelHosts, Doubt: a.gate.Lost(),
-		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Log: a.log,
+		Person: a.gate, Audit: a.audit, Changed: a.pulse.Touch, Unsaved: a.tellUnsaved, Log: a.log,
 	})
 	if err != nil {
 		return err
@@ -427,6 +431,7 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	a.hearSystem()
 	a.followAccepted(ctx)
+	a.saveAgain(ctx)
 	remove, err := bridge.WriteEndpoint(a.dir, bridge.Endpoint{
 		PID: os.Getpid(), Started: time.Now().UTC(), URL: bridge.URL(ln), Control: control.Path(a.dir),
 		Gateway: a.gateway.URL(), Proxy: a.gateway.URL(),
@@ -469,7 +474,10 @@ func (a *agent) run(ctx context.Context) error {
 	a.openSurfaces(ctx)
 	a.log.Info().Str("url", bridge.URL(ln)).Str("backend", a.desk.Backend).Str("state", a.dir).Msg("serving")
 	a.serveTerminal(ctx)
-	a.audit.Append(audit.Record{Phase: audit.Note, Outcome: fmt.Sprintf("agent started: version %s, backend %s", buildVersion(), a.desk.Backend)})
+	a.note(a.howStarted())
+	if a.gate.Lost() {
+		a.note("what was accepted before is lost: every call is denied until a person accepts the configuration")
+	}
 
 	err = <-served
 	if err != nil {
@@ -483,6 +491,25 @@ func (a *agent) run(ctx context.Context) error {
 	return err
 }
 
+// howStarted says how the agent was started: by what, with which flags that loosen
+// and which files.
+func (a *agent) howStarted() string {
+	text := fmt.Sprintf("agent started: version %s, backend %s", buildVersion(), a.desk.Backend)
+	if a.read.Found {
+		text += ", configuration " + a.read.Path
+	}
+	if a.flags.backend != "" {
+		text += ", --backend " + a.flags.backend
+	}
+	if a.flags.noTray {
+		text += ", --no-tray"
+	}
+	for _, g := range a.flags.allow {
+		text += ", --allow " + strconv.Quote(g)
+	}
+	return text
+}
+
 // terminal is where the person who started the agent can be asked; nil where
 // that is no terminal. In the background it is left alone; see ui.Terminal.
 func (c *cli) terminal() *ui.Terminal {
@@ -491,7 +518,9 @@ func (c *cli) terminal() *ui.Terminal {
 	if !ok || !ok2 || !isTerminal(in) || !isTerminal(out) {
 		return nil
 	}
-	return ui.NewTerminal(in, out)
+	t := ui.NewTerminal(in, out)
+	t.TillEnd = seal.Platform(install.Identifier) != nil
+	return t
 }
 
 // serveTerminal asks at the terminal what waits to be asked, from now on.
@@ -550,6 +579,7 @@ func (a *agent) fillStatus(st *bridge.Status) {
 
 // reloadOnSignal reloads where only the log can be told what came of it.
 func (a *agent) reloadOnSignal() {
+	a.note(verbReload + ", by a signal")
 	if _, err := a.reload(); err != nil {
 		a.log.Error().Err(err).Msg("reload failed; what was in force stays")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"drawbridge/app/config"
 	"drawbridge/bridge/gate"
@@ -119,6 +120,43 @@ func (a *agent) followAccepted(ctx context.Context) {
 		a.chord.ctx = nil
 		return a.chord.release()
 	})
+}
+
+// saveEvery is how often what could not be saved is tried again.
+const saveEvery = 10 * time.Second
+
+// tellUnsaved is called, also with locks held, when something could not be saved.
+func (a *agent) tellUnsaved() {
+	select {
+	case a.unsaved <- struct{}{}:
+	default: // it has been told, and tries all of it
+	}
+}
+
+// saveAgain saves what could not be saved, from now on until ctx ends: a disk may
+// have room again, or a Keychain be open.
+func (a *agent) saveAgain(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// It wakes for nothing where all is saved.
+		for {
+			select {
+			case <-a.unsaved:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(saveEvery):
+			case <-ctx.Done():
+				return
+			}
+			a.gate.SaveAgain()
+			a.models.SaveAgain()
+		}
+	}()
+	a.onClose("saving", func() error { cancel(); <-ended; return nil })
 }
 
 // awaitsRestart lists the fields that are in force only after a restart.

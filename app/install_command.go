@@ -317,8 +317,8 @@ func (c *cli) uninstall(ctx context.Context, dir string, purge bool) (uninstalle
 		removed(p.path, err == nil, err)
 	}
 	if purge {
-		gone, err := keys.remove()
-		r.Removed = append(r.Removed, gone...)
+		gone, kept, err := keys.remove()
+		r.Removed, r.Kept = append(r.Removed, gone...), append(r.Kept, kept...)
 		if err != nil {
 			problems = append(problems, err)
 		}

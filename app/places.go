@@ -98,8 +98,12 @@ func (c *cli) configFile() (path string, asked bool, err error) {
 }
 
 // makeStateDir makes the state directory, or checks the one that is there: it
-// must be ours alone, since whoever can write into it can stand in for the agent.
+// must be ours alone, since whoever can write into it can stand in for the agent,
+// and no link, which is the quickest way to have another in its place.
 func makeStateDir(dir string) error {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return &exitError{code: exitUsage, err: fmt.Errorf("the state directory: %s is a link: remove it", dir), hint: "or name the directory that it leads to with --state"}
+	}
 	if err := private.Dir(dir); err != nil {
 		return &exitError{code: exitUsage, err: fmt.Errorf("the state directory: %w", err), hint: "or name another one with --state"}
 	}

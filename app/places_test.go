@@ -73,7 +73,14 @@ func TestMakeStateDir(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bad := map[string]string{open: "mode 0755", file: "is no directory: move it away"}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(made, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeStateDir(filepath.Join(link, "below")); err != nil {
+		t.Errorf("below a link: %v", err)
+	}
+	bad := map[string]string{open: "mode 0755", file: "is no directory: move it away", link: "is a link"}
 	if os.Geteuid() == 0 {
 		foreign := filepath.Join(dir, "foreign")
 		if err := os.Mkdir(foreign, 0o700); err != nil {

@@ -21,8 +21,10 @@ import (
 	"time"
 
 	"drawbridge/bridge"
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/host/hosttest"
 	"drawbridge/bridge/token"
+	"drawbridge/packaging/standin"
 )
 
 // The whole agent as it is built for macOS, over the stand-in's Keychain, between
@@ -210,8 +212,8 @@ func TestQuartzForgedState(t *testing.T) {
 	m := newMac(t)
 	// At first everything was looser, and a person had accepted that.
 	m.configure(looseConfig)
-	m.start(true)
-	m.accept()
+	m.agree()
+	m.start(false)
 	greets := func() bool { return m.runs("tools_greet", "{}") }
 	m.until("what was accepted is in force", greets)
 	m.stop()
@@ -311,6 +313,7 @@ func TestQuartzForgedState(t *testing.T) {
 			m.accept()
 			m.until("what was accepted is in force", greets)
 			m.stop()
+			m.agree()
 			m.start(false)
 			if s := m.status(); strings.Contains(strings.Join(s.Warnings, "\n"), "accept") {
 				t.Errorf("accepted, and asked again: %q", s.Warnings)
@@ -318,6 +321,78 @@ func TestQuartzForgedState(t *testing.T) {
 			m.stop()
 		})
 	}
+}
+
+// agree has the person accept configuration and rules on a native surface, of an
+// agent that ends then.
+func (m *mac) agree() {
+	m.t.Helper()
+	d, err := standin.Open("", "", "1:0,0,1280,800,1,0,0", "")
+	if err == nil {
+		defer d.Close()
+		defer d.Set("keychain", "")
+		err = errors.Join(d.Set("keychain", filepath.Join(m.home, "keychain")), makeStateDir(m.state))
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	c := &cli{stdio: stdio{getenv: func(string) string { return "" }}}
+	c.flags.config = m.conf
+	conf, err := c.loadConfig(runOptions{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	policy, err := readPolicy(conf.Written, rulesFile(m.state))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	desk := &personWho{answer: gate.Answer{Scope: gate.Once}}
+	g := gate.New(gate.Options{Accepted: openSeals(m.state).accepted(), Surfaces: []gate.Surface{desk}})
+	defer g.Close()
+	if err := g.SetPolicy(policy); err != nil {
+		m.t.Fatal(err)
+	}
+	if w := g.Warnings(); len(desk.asked) != 1 || len(w) != 0 {
+		m.t.Fatalf("asked %d times, and the gate warns %q", len(desk.asked), w)
+	}
+}
+
+// TestQuartzTerminalTillEnd: whoever starts the agent in a terminal of their own and
+// says yes there has loosened nothing for the next one.
+func TestQuartzTerminalTillEnd(t *testing.T) {
+	m := newMac(t)
+	m.configure(strictConfig)
+	m.agree()
+	m.start(false)
+	if out, code := m.run("host-llm", "deny"); code != exitOK {
+		t.Fatal(out)
+	}
+	m.stop()
+	m.configure(looseConfig)
+	m.start(true)
+	m.shown.await(t, `holds until the agent ends`)
+	m.accept()
+	m.until("what was accepted is in force", func() bool { return m.runs("tools_greet", "{}") })
+	allow := m.self("host-llm", "allow")
+	if err := allow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = allow.Process.Kill() }()
+	m.shown.await(t, `(?s)call their own models again.*holds until the agent ends`)
+	m.accept()
+	if err := allow.Wait(); err != nil || m.status().HostLLM != "allow" {
+		t.Errorf("the models are not allowed: %v", err)
+	}
+	m.stop()
+	m.start(false)
+	m.ready("tools")
+	s := m.status()
+	if w := strings.Join(s.Warnings, "\n"); s.HostLLM != "deny" || !strings.Contains(w, "not in force until a person accepts it") {
+		t.Errorf("the models are at %s, and the warnings are\n%s", s.HostLLM, w)
+	}
+	m.refused("the next start", "denies this call", "tools_greet", "{}")
+	m.refused("the next start", "type", "computer", typing)
+	m.stop()
 }
 
 // accept says yes to what loosens, at the terminal.
@@ -330,6 +405,146 @@ func (m *mac) accept() {
 		m.t.Fatal(err)
 	}
 	m.shown.await(m.t, `Allowed\.`)
+}
+
+// TestQuartzSwappedState: another state directory in the place of the person's, or
+// named, is not the first start.
+func TestQuartzSwappedState(t *testing.T) {
+	m := newMac(t)
+	m.configure(strictConfig)
+	m.agree()
+	real, elsewhere := m.state, filepath.Join(m.home, "elsewhere")
+	lost := func(what string) {
+		t.Helper()
+		m.configure("listen: 127.0.0.1:0\n")
+		for _, again := range []string{", first start", ", second start"} {
+			m.start(false)
+			s := m.status()
+			if w := strings.Join(s.Warnings, "\n"); s.HostLLM != "deny" || !strings.Contains(w, "in another state directory") {
+				t.Errorf("%s: the models are at %s, and the warnings are\n%s", what+again, s.HostLLM, w)
+			}
+			m.refused(what+again, "a lost record of what was accepted denies", "computer", typing)
+			m.stop()
+		}
+	}
+	m.state = elsewhere
+	lost("another one named")
+
+	// As an older agent's, whose switch would be sealed as it is found.
+	m.state = filepath.Join(m.home, "old")
+	tokens, err := os.ReadFile(filepath.Join(elsewhere, token.FileName))
+	if err == nil {
+		err = errors.Join(os.Mkdir(m.state, 0o700), os.WriteFile(filepath.Join(m.state, token.FileName), tokens, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.put(map[string][]byte{"format": []byte("1\n"), "host-llm.json": []byte(`{"v":1,"mode":"allow","since":"2026-01-02T03:04:05Z","by":"x","model_hosts":[]}`)})
+	lost("an older agent's")
+
+	m.state = real
+	if err := errors.Join(os.Rename(real, real+".real"), os.Symlink(elsewhere, real)); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := m.run("run", "--no-tray"); code != exitUsage || !strings.Contains(out, "is a link") {
+		t.Errorf("a link: ended with %d and\n%s", code, out)
+	}
+	if err := errors.Join(os.Remove(real), os.Rename(real+".real", real)); err != nil {
+		t.Fatal(err)
+	}
+	m.configure(strictConfig)
+	m.start(false)
+	if s := m.status(); len(s.Warnings) != 0 {
+		t.Errorf("the person's own again: %q", s.Warnings)
+	}
+	m.stop()
+	keys := openKeys(t, m.home, real)
+	removed, kept, err := keys.remove()
+	if err != nil || len(removed) != 2 || len(kept) != 2 || !strings.Contains(kept[0], elsewhere) || !strings.Contains(kept[1], m.home+"/old") {
+		t.Errorf("removed %q, kept %q, %v", removed, kept, err)
+	}
+}
+
+// TestQuartzUnsaved: whoever keeps what tightens from being saved does not have what
+// was looser at the next start.
+func TestQuartzUnsaved(t *testing.T) {
+	m := newMac(t)
+	m.configure(looseConfig)
+	m.agree()
+	m.start(false)
+	m.ready("tools")
+	loose := m.files()
+	block := func() {
+		for _, name := range []string{acceptedName, "host-llm.json"} {
+			path := filepath.Join(m.state, name)
+			if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unblock := func() {
+		for _, name := range []string{acceptedName, "host-llm.json"} {
+			if err := os.RemoveAll(filepath.Join(m.state, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	block()
+	m.configure(strictConfig)
+	if out, code := m.run("reload"); code != exitOK || !strings.Contains(out, "could not be saved") {
+		t.Errorf("ended with %d and\n%s", code, out)
+	}
+	if out, code := m.run("host-llm", "deny"); code == exitOK || !strings.Contains(out, "could not be saved") {
+		t.Errorf("ended with %d and\n%s", code, out)
+	}
+	if w := strings.Join(m.status().Warnings, "\n"); strings.Count(w, "could not be saved") != 2 {
+		t.Errorf("the warnings are\n%s", w)
+	}
+	m.kill()
+	unblock()
+	m.put(loose)
+	m.configure(looseConfig)
+	m.start(false)
+	if s := m.status(); s.HostLLM != "deny" {
+		t.Errorf("the models are at %s", s.HostLLM)
+	}
+	m.refused("after a start", "a lost record of what was accepted denies", "computer", typing)
+	m.stop()
+
+	// It is saved by itself.
+	m.agree()
+	m.start(false)
+	m.configure(strictConfig)
+	block()
+	if out, _ := m.run("reload"); !strings.Contains(out, "could not be saved") {
+		t.Errorf("reloaded with\n%s", out)
+	}
+	unblock()
+	m.until("it is saved", func() bool { return len(m.status().Warnings) == 0 })
+	m.kill()
+	m.start(false)
+	if w := m.status().Warnings; len(w) != 0 {
+		t.Errorf("the warnings are %q", w)
+	}
+	m.stop()
+}
+
+// openKeys has the items of a Mac in this process.
+func openKeys(t *testing.T, home, state string) seals {
+	t.Helper()
+	d, err := standin.Open("", "", "1:0,0,1280,800,1,0,0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(d.Set("keychain", ""), d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Set("keychain", filepath.Join(home, "keychain")); err != nil {
+		t.Fatal(err)
+	}
+	return openSeals(state)
 }
 
 // TestQuartzPurge: what the Keychain holds goes with the state.
@@ -549,8 +764,8 @@ func TestQuartzForgedSettings(t *testing.T) {
 	warned := func() string { return strings.Join(m.status().Warnings, "\n") }
 
 	m.configure(guarded)
-	m.start(true)
-	m.accept()
+	m.agree()
+	m.start(false)
 	m.until("the host that was accepted is there", greets)
 	m.stop()
 	m.start(false)
@@ -631,6 +846,7 @@ func TestQuartzForgedSettings(t *testing.T) {
 		t.Errorf("accepted, and the warnings are\n%s", w)
 	}
 	m.stop()
+	m.agree()
 	m.flags = []string{"--backend", "simulated"} // there is no desktop of a person's here
 	m.start(false)
 	if w := warned(); strings.Contains(w, "accept") || m.modelRefused("llm.invalid") || !m.runs("tools_sh", `{"command":"true"}`) {

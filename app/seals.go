@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"drawbridge/bridge/gate"
 	"drawbridge/bridge/hostllm"
@@ -33,7 +34,15 @@ func openSeals(dir string) seals {
 // name is that of the key of a file.
 func (s seals) name(file string) string { return file + " of " + s.dir }
 
-func (s seals) of(file string) *seal.Seal { return seal.New(s.keys, s.name(file)) }
+// names are those of all keys of the directory.
+func (s seals) names() []string { return []string{s.name(acceptedName), s.name(hostllm.StateFile)} }
+
+// of is the seal of a file. In a directory that is new to it, with other
+// directories sealed, it counts as lost: somebody may have put this one in the place
+// of the person's.
+func (s seals) of(file string) *seal.Seal {
+	return seal.Among(s.keys, s.name(file), s.names()...)
+}
 
 // accepted keeps what the person accepted; nil where it cannot outlive the agent.
 func (s seals) accepted() gate.Store {
@@ -51,19 +60,27 @@ func (s seals) models() hostllm.Sealer {
 	return s.of(hostllm.StateFile)
 }
 
-// remove takes the keys away, for good, and returns what they are called.
-func (s seals) remove() (removed []string, err error) {
+// remove takes the keys away, for good. It returns what they are called, and what
+// those of other state directories are called, which stay.
+func (s seals) remove() (removed, kept []string, err error) {
 	if s.keys == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	for _, file := range []string{acceptedName, hostllm.StateFile} {
-		is, err := s.keys.Remove(s.name(file))
+	for _, name := range s.names() {
+		is, err := s.keys.Remove(name)
 		if err != nil {
-			return removed, err
+			return removed, nil, err
 		}
 		if is {
-			removed = append(removed, fmt.Sprintf("the Keychain's item %q", s.name(file)))
+			removed = append(removed, item(name))
 		}
 	}
-	return removed, nil
+	others, err := s.keys.Names()
+	for _, name := range others {
+		kept = append(kept, item(name)+", of another state directory")
+	}
+	slices.Sort(kept)
+	return removed, kept, err
 }
+
+func item(name string) string { return fmt.Sprintf("the Keychain's item %q", name) }

@@ -32,6 +32,10 @@ const (
 // for each prompt; what was typed before the prompt is thrown away. In the
 // background it never touches the terminal, which would stop the process.
 type Terminal struct {
+	// TillEnd has what is loosened here not outlive the process: whoever can start
+	// the agent anew can do so in a terminal of their own. It is set before Run.
+	TillEnd bool
+
 	in, out *os.File
 	reflex  time.Duration
 	logs    *holdback
@@ -274,7 +278,7 @@ func (s *session) serve(p *gate.Pending) error {
 			s.print("%s\nNothing was answered. The word is now %s.\n> ", problem, word)
 			continue
 		}
-		a.By = s.Name()
+		a.By, a.TillEnd = s.Name(), s.TillEnd
 		if err := p.Answer(a); err != nil {
 			s.print("%s\n", err)
 			return nil
@@ -464,6 +468,12 @@ func (t *Terminal) text(p *gate.Pending, v sheet, word string) string {
 				line("  %s", l)
 			}
 		}
+	}
+	if t.TillEnd && (p.Kind == gate.AskAccept || p.Kind == gate.AskLoosen) {
+		line("A yes at a terminal holds until the agent ends; one in the menu or in the panel lasts.")
+	}
+	if t.TillEnd && p.Rule != nil {
+		line("A rule that is written at a terminal is asked again when the agent starts; one in the menu or in the panel is not.")
 	}
 	if more > 0 {
 		line("(%d more wait after this.)", more)

@@ -124,4 +124,13 @@ This question stands until it is answered.
 	if got := (&Terminal{}).text(p, sheetOf(p, 80, 24), "badefo"); !strings.Contains(got, "  more ⟨U+001B⟩ of this\n") || strings.Contains(got, "15m") || strings.Contains(got, "more wait") {
 		t.Errorf("got\n%s", got)
 	}
+	const till = "A yes at a terminal holds until the agent ends"
+	for _, kind := range []gate.Kind{gate.AskAccept, gate.AskLoosen, gate.AskResume} {
+		p := &gate.Pending{Kind: kind, Items: []gate.Item{{Key: "k", Text: "more"}}, Request: &gate.Request{Client: "claude"}}
+		for _, is := range []bool{true, false} {
+			if got := (&Terminal{TillEnd: is}).text(p, sheetOf(p, 80, 24), "badefo"); strings.Contains(got, till) != (is && kind != gate.AskResume) {
+				t.Errorf("%d, till the end %v: got\n%s", kind, is, got)
+			}
+		}
+	}
 }

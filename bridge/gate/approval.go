@@ -37,6 +37,9 @@ type Answer struct {
 	Reason string // of a Deny, if one was given; reaches the caller
 	Choice string // of AskPage: which of the prompt's Choices was picked
 	By     string // the surface's name
+	// TillEnd is set by a place that another program can make for itself, by starting
+	// this one anew: what is loosened there is in force, and is not saved.
+	TillEnd bool
 }
 
 // Surface is a place where a person can be asked. Only the person may reach it.
@@ -139,6 +142,8 @@ func (p *Pending) Answer(a Answer) error {
 		p.g.resume()
 	case p.Kind == AskAccept && yes:
 		p.g.accept(p)
+	case p.Kind == AskAccept:
+		p.g.refuse(p.Items)
 	}
 	return nil
 }
@@ -419,7 +424,7 @@ type coolDown struct {
 // spend takes over what an answer says about later calls.
 func (g *Gate) spend(p *Pending, r *Request) {
 	if p.answer.Scope == Always {
-		if err := g.addRule(*p.Rule); err != nil {
+		if err := g.addRule(*p.Rule, p.answer.TillEnd); err != nil {
 			g.opts.Log.Error().Err(err).Msg("always: the call was allowed once")
 		}
 	}

@@ -77,13 +77,14 @@ func (r *Request) Hash() [32]byte {
 type Outcome uint8
 
 const (
-	Denied  Outcome = iota // by a rule or a person
-	Allowed                // run it
-	Nobody                 // nobody can be asked here
-	Expired                // nobody answered in time
-	Full                   // too many approvals of this client wait, or it is cooling down after a denial
-	Paused                 // everything is paused, and nobody resumed in time
-	Gone                   // the caller cancelled or hung up while it waited
+	Denied         Outcome = iota // by a rule or a person
+	Allowed                       // run it
+	Nobody                        // nobody can be asked here
+	Expired                       // nobody answered in time
+	Full                          // too many approvals of this client wait, or it is cooling down after a denial
+	Paused                        // everything is paused, and nobody resumed in time
+	Gone                          // the caller cancelled or hung up while it waited
+	AllowedTillEnd                // of Loosen: while this process lives, and nothing of it may be saved
 )
 
 // Verdict is the gate's decision on one request.
@@ -117,6 +118,10 @@ type Options struct {
 	// prompts, pause, rules. It must not block, nor call the gate.
 	Changed func()
 
+	// Unsaved, if set, is called when what is in force could not be saved: call
+	// SaveAgain later. It must not block, nor call the gate.
+	Unsaved func()
+
 	// OnAccept, if set, is called after a person accepted what loosens: Settings
 	// are others then. It must not block.
 	OnAccept func()
@@ -142,9 +147,16 @@ type Gate struct {
 	cool     map[string]*coolDown
 	resumed  chan struct{} // closed on resume; nil while not paused
 	pausedBy string
-	items    []Item // what loosens and is not accepted
-	warning  string // about what was accepted before
-	closed   bool
+	items    []Item      // what loosens and is not accepted
+	refused  []refusal   // of the last minute
+	offered  []time.Time // when what loosens was asked in the last minute
+	// lasting is what is kept over restarts where that is not what is in force: a
+	// person accepted something while this process lives. Otherwise nil.
+	lasting    *Policy
+	unsaved    error  // what is to be kept over restarts could not be
+	unsavedYes bool   // and a person's yes is part of it
+	warning    string // about what was accepted before
+	closed     bool
 }
 
 // New makes a gate with the built-in policy, or the one that was accepted last;

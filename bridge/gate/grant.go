@@ -297,11 +297,12 @@ func (p *Pending) AnswerHere(ctx context.Context, a Answer) error {
 	default:
 		item = Item{Key: "rules+" + p.Rule.Key(), Text: fmt.Sprintf("new rule in the rules file: %s", *p.Rule)}
 	}
-	if v := g.loosen(ctx, asking, item); v.Outcome != Allowed {
+	v := g.loosen(ctx, asking, item)
+	if v.Outcome != Allowed && v.Outcome != AllowedTillEnd {
 		return fmt.Errorf("the call was allowed once, and nothing beyond it: %s", v.Message)
 	}
 	if scope == Always {
-		if err := g.addRule(*p.Rule); err != nil {
+		if err := g.addRule(*p.Rule, v.Outcome == AllowedTillEnd); err != nil {
 			return fmt.Errorf("the call was allowed once, but %w", err)
 		}
 		return nil

@@ -3,7 +3,8 @@ package gate
 import "context"
 
 // Loosen puts one thing that widens what programs may do before the person and
-// waits for the answer; only Allowed loosens. No rule, flag or earlier answer
+// waits for the answer; only Allowed loosens, and AllowedTillEnd does while this
+// process lives. No rule, flag or earlier answer
 // answers it. client is who asks: its denials cool it down as those of its calls
 // do. The same thing is asked once at a time.
 func (g *Gate) Loosen(ctx context.Context, client string, item Item) Verdict {
@@ -28,6 +29,9 @@ func (g *Gate) loosen(ctx context.Context, r *Request, item Item) Verdict {
 		<-p.done
 	}
 	v := g.outcome(p, r)
+	if v.Outcome == Allowed && p.answer.TillEnd {
+		v.Outcome = AllowedTillEnd
+	}
 	if v.Outcome == Denied {
 		v.Message = "a person said no"
 		if p.answer.Reason != "" {

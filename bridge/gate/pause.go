@@ -102,6 +102,13 @@ func (g *Gate) offer(kind Kind, items []Item) error {
 		g.mu.Unlock()
 		return nil
 	}
+	if kind == AskAccept {
+		if err := g.mayOffer(items); err != nil {
+			g.mu.Unlock()
+			return err
+		}
+		g.offered = append(g.offered, time.Now())
+	}
 	p := g.newPending(kind, deadline)
 	p.Items = items
 	g.mu.Unlock()

@@ -130,7 +130,7 @@ func (f stateFile) load() (State, error) {
 			return State{}, fmt.Errorf("%s is not there, and whether it ever was cannot be told: %w", f.path(), merr)
 		}
 		if made {
-			return State{}, fmt.Errorf("%s was removed", f.path())
+			return State{}, fmt.Errorf("%s is not there, though Drawbridge has sealed something, here or in another state directory", f.path())
 		}
 	}
 	if err != nil {

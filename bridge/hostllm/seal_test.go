@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"drawbridge/bridge/gate"
 	"drawbridge/bridge/seal"
 	"drawbridge/bridge/seal/sealtest"
 )
@@ -150,5 +151,77 @@ func TestSealSaved(t *testing.T) {
 	}
 	if s := openSwitch(t, Options{Dir: dir, Configured: Allow, Seal: seal.New(keys, StateFile)}); !s.Denied() {
 		t.Error("a broken state is at allow")
+	}
+}
+
+// TestAllowedTillEnd: a yes that is not to outlive the process leaves deny in the
+// file.
+func TestAllowedTillEnd(t *testing.T) {
+	dir, keys := t.TempDir(), &sealtest.Keys{}
+	open := func(p Person) *Switch {
+		return openSwitch(t, Options{Dir: dir, Configured: Allow, Person: p, Seal: seal.New(keys, StateFile)})
+	}
+	s := open(person(gate.Answer{Scope: gate.Once, TillEnd: true}))
+	if err := s.Deny("client a"); err != nil {
+		t.Fatal(err)
+	}
+	denied, _ := s.Watch()
+	if err := s.Allow(t.Context(), "client a"); err != nil || s.Denied() {
+		t.Fatalf("allowed, and denied is %v, %v", s.Denied(), err)
+	}
+	if st, _ := s.Watch(); !strings.Contains(st.By, "until the agent ends") {
+		t.Errorf("the state does not say for how long: %+v", st)
+	}
+	if got, err := (stateFile{dir, seal.New(keys, StateFile)}).load(); err != nil || got != denied {
+		t.Errorf("saved is %+v, %v; want %+v", got, err, denied)
+	}
+	if s = open(yes()); !s.Denied() {
+		t.Error("the next start allows it")
+	}
+	if err := s.Allow(t.Context(), "client a"); err != nil {
+		t.Fatal(err)
+	}
+	if s = open(yes()); s.Denied() {
+		t.Error("a native yes did not last")
+	}
+}
+
+// TestDenyUnsaved: a deny that cannot be saved does not leave the allow before it to
+// the next start, and is saved once it can be.
+func TestDenyUnsaved(t *testing.T) {
+	dir, keys := t.TempDir(), &sealtest.Keys{}
+	path := filepath.Join(dir, StateFile)
+	open := func() *Switch {
+		return openSwitch(t, Options{Dir: dir, Configured: Allow, Person: yes(), Seal: seal.New(keys, StateFile)})
+	}
+	s := open()
+	allowed, err := os.ReadFile(path)
+	if err == nil {
+		err = errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Deny("client a"); err == nil || !strings.Contains(err.Error(), "tried again") || !s.Denied() {
+		t.Errorf("denied is %v, %v", s.Denied(), err)
+	}
+	s.SaveAgain()
+	if w := strings.Join(s.Warnings(), "\n"); !strings.Contains(w, "could not be saved, and is tried again") {
+		t.Errorf("the warnings are %q", w)
+	}
+	if err := s.Allow(t.Context(), "client a"); err == nil || !s.Denied() {
+		t.Errorf("allowed by what cannot be kept: %v", err)
+	}
+	if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, allowed, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f := stateFile{dir, seal.New(keys, StateFile)}
+	if st, err := f.atStart(Allow); err == nil || st.Mode != Deny {
+		t.Errorf("the next start has %+v, %v", st, err)
+	}
+	want, _ := s.Watch()
+	s.SaveAgain()
+	if got, err := f.load(); err != nil || got != want || len(s.Warnings()) != 0 {
+		t.Errorf("saved is %+v, %v, want %+v; the warnings are %q", got, err, want, s.Warnings())
 	}
 }

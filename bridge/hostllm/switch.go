@@ -29,6 +29,9 @@ type Options struct {
 	// Changed, if set, is called when the state or the hosts change. It must not
 	// block, nor call the switch.
 	Changed func()
+	// Unsaved, if set, is called when the state could not be saved: call SaveAgain
+	// later. It must not block, nor call the switch.
+	Unsaved func()
 	Log     zerolog.Logger
 }
 
@@ -43,7 +46,8 @@ type Switch struct {
 
 	mu      sync.Mutex // guards what follows, and orders the writes of the file
 	state   State
-	unsaved error // the state in force is not in the file
+	lasting State // the one that the next start is to find; another than state after a yes that ends with this process
+	unsaved error // lasting is not in the file
 
 	// book guards what follows. It is taken after mu, and never held while
 	// something is written: refusals do not wait for a disk.
@@ -86,14 +90,14 @@ func Open(o Options) (*Switch, error) {
 	if state.Since.IsZero() {
 		state.Since = now()
 	}
-	s.state = state
+	s.state, s.lasting = state, state
 	s.allowed.Store(newPermission())
 	if state.Mode != Allow {
 		s.permission().deny()
 	}
 	// Also when nothing changed: the patterns may have, and what cannot be read
 	// must not stay.
-	s.save(state)
+	s.save()
 	return s, nil
 }
 
@@ -144,11 +148,12 @@ func (s *Switch) Deny(by string) error {
 	s.permission().deny()
 	if s.state.Mode != Deny {
 		s.state = State{Mode: Deny, Since: now(), By: by}
+		s.lasting = s.state
 		s.tell()
 	}
 	// Also when it was denied before: the file may say something else by now.
-	if err := s.save(s.state); err != nil {
-		return fmt.Errorf("models are off, but that could not be saved and ends with this process: %w", err)
+	if err := s.save(); err != nil {
+		return fmt.Errorf("models are off while this process lives, but that could not be saved; it is tried again: %w", err)
 	}
 	return nil
 }
@@ -166,7 +171,7 @@ func (s *Switch) allow(ctx context.Context, who, by string) error {
 	if s.opts.Person != nil {
 		v = s.opts.Person.Loosen(ctx, who, gate.Item{Key: auditTool, Text: "hosts may call their own models again (host_llm: allow)"})
 	}
-	if v.Outcome != gate.Allowed {
+	if v.Outcome != gate.Allowed && v.Outcome != gate.AllowedTillEnd {
 		return &RefusedError{v}
 	}
 	s.mu.Lock()
@@ -175,24 +180,52 @@ func (s *Switch) allow(ctx context.Context, who, by string) error {
 		return nil
 	}
 	next := State{Mode: Allow, Since: now(), By: by + ", allowed by the " + v.By}
-	// Saved before it holds, as deny holds before it is saved.
-	if err := s.file.save(next, s.hosts); err != nil {
-		return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
+	if v.Outcome == gate.AllowedTillEnd {
+		next.By += " until the agent ends"
+	} else {
+		// Saved before it holds, as deny holds before it is saved.
+		if err := s.file.save(next, s.hosts); err != nil {
+			s.failed(err) // the seal of what is there went with it
+			return fmt.Errorf("the models stay off, since the change could not be saved: %w", err)
+		}
+		s.lasting, s.unsaved = next, nil
 	}
-	s.state, s.unsaved = next, nil
+	s.state = next
 	s.allowed.Store(newPermission())
 	s.tell()
 	return nil
 }
 
-// save writes the state in force. It is called with mu held, or before anybody
+// save writes the state that lasts. It is called with mu held, or before anybody
 // else has s.
-func (s *Switch) save(st State) error {
-	s.unsaved = s.file.save(st, s.hosts)
-	if s.unsaved != nil {
-		s.opts.Log.Error().Err(s.unsaved).Msg("the state of the model switch could not be saved")
+func (s *Switch) save() error {
+	err := s.file.save(s.lasting, s.hosts)
+	if err != nil {
+		s.opts.Log.Error().Err(err).Msg("the state of the model switch could not be saved")
 	}
-	return s.unsaved
+	s.failed(err)
+	return err
+}
+
+// failed remembers why the state is not saved; nil: it is. It is called with mu
+// held, or before anybody else has s.
+func (s *Switch) failed(err error) {
+	s.unsaved = err
+	if err != nil && s.opts.Unsaved != nil {
+		s.opts.Unsaved()
+	}
+}
+
+// SaveAgain saves what could not be saved before, if there is something.
+func (s *Switch) SaveAgain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsaved == nil {
+		return
+	}
+	if s.failed(s.file.save(s.lasting, s.hosts)); s.unsaved == nil && s.opts.Changed != nil {
+		s.opts.Changed()
+	}
 }
 
 // tell says that the state changed. It is called with mu held.
@@ -211,7 +244,7 @@ func (s *Switch) Warnings() []string {
 	defer s.mu.Unlock()
 	var out []string
 	if s.unsaved != nil {
-		out = append(out, fmt.Sprintf("the model switch is at %s, but that could not be saved: %v", s.state.Mode, s.unsaved))
+		out = append(out, fmt.Sprintf("the model switch is at %s, but that could not be saved, and is tried again: %v", s.lasting.Mode, s.unsaved))
 	}
 	if s.state.Mode != Deny {
 		return out

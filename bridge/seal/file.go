@@ -29,7 +29,7 @@ func (f File) Load() ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		made, err := f.Seal.Made()
 		if err == nil && made {
-			err = ErrBroken
+			err = fmt.Errorf("it is not there, though Drawbridge has sealed something, here or in another state directory: %w", ErrBroken)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, err)
@@ -55,7 +55,8 @@ func parse(b []byte) (mac string, content []byte, ok bool) {
 	return string(seal), content, ok && isSealed
 }
 
-// Save replaces the content. With an error, what was there before is.
+// Save replaces the content. With an error, nothing is sealed, neither what was there
+// before; only where the key cannot be kept either is that as it was.
 func (f File) Save(content []byte) error {
 	return f.Seal.Write(content, func(mac string) error {
 		return private.WriteFile(f.Path, append([]byte(head+mac+"\n"), content...))

@@ -22,6 +22,9 @@ var (
 
 	cfDictionaryCreateMutable func(alloc quartz.Ref, capacity int, keys, values uintptr) quartz.Ref
 	cfDictionarySetValue      func(dict, key, value quartz.Ref)
+	cfDictionaryGetValue      func(dict, key quartz.Ref) quartz.Ref
+	cfArrayGetCount           func(array quartz.Ref) int
+	cfArrayGetValueAtIndex    func(array quartz.Ref, i int) quartz.Ref
 	cfDataCreate              func(alloc quartz.Ref, bytes *byte, n int) quartz.Ref
 	cfDataGetBytePtr          func(data quartz.Ref) unsafe.Pointer
 	cfDataGetLength           func(data quartz.Ref) int
@@ -33,6 +36,9 @@ var (
 	kSecAttrLabel            quartz.Ref
 	kSecValueData            quartz.Ref
 	kSecReturnData           quartz.Ref
+	kSecReturnAttributes     quartz.Ref
+	kSecMatchLimit           quartz.Ref
+	kSecMatchLimitAll        quartz.Ref
 	kCFBooleanTrue           quartz.Ref
 
 	kCFTypeDictionaryKeyCallBacks, kCFTypeDictionaryValueCallBacks uintptr // their addresses
@@ -56,10 +62,16 @@ var load = sync.OnceValue(func() error {
 	sec.Var(&kSecAttrLabel, "kSecAttrLabel")
 	sec.Var(&kSecValueData, "kSecValueData")
 	sec.Var(&kSecReturnData, "kSecReturnData")
+	sec.Var(&kSecReturnAttributes, "kSecReturnAttributes")
+	sec.Var(&kSecMatchLimit, "kSecMatchLimit")
+	sec.Var(&kSecMatchLimitAll, "kSecMatchLimitAll")
 
 	cf := quartz.Open("CoreFoundation")
 	cf.Func(&cfDictionaryCreateMutable, "CFDictionaryCreateMutable")
 	cf.Func(&cfDictionarySetValue, "CFDictionarySetValue")
+	cf.Func(&cfDictionaryGetValue, "CFDictionaryGetValue")
+	cf.Func(&cfArrayGetCount, "CFArrayGetCount")
+	cf.Func(&cfArrayGetValueAtIndex, "CFArrayGetValueAtIndex")
 	cf.Func(&cfDataCreate, "CFDataCreate")
 	cf.Func(&cfDataGetBytePtr, "CFDataGetBytePtr")
 	cf.Func(&cfDataGetLength, "CFDataGetLength")

@@ -39,10 +39,16 @@ func open() error {
 
 // query names an item. The caller releases it.
 func (k keychain) query(name string) quartz.Ref {
+	q := k.items()
+	put(q, kSecAttrAccount, quartz.NewString(name))
+	return q
+}
+
+// items names all items of the service. The caller releases it.
+func (k keychain) items() quartz.Ref {
 	q := cfDictionaryCreateMutable(0, 0, kCFTypeDictionaryKeyCallBacks, kCFTypeDictionaryValueCallBacks)
 	cfDictionarySetValue(q, kSecClass, kSecClassGenericPassword)
 	put(q, kSecAttrService, quartz.NewString(k.service))
-	put(q, kSecAttrAccount, quartz.NewString(name))
 	return q
 }
 
@@ -99,6 +105,31 @@ func (k keychain) Remove(name string) (bool, error) {
 		return false, nil
 	}
 	return true, failed(status, "removing the Keychain's item "+name)
+}
+
+// Names needs no access to what the items hold.
+func (k keychain) Names() ([]string, error) {
+	if err := open(); err != nil {
+		return nil, err
+	}
+	q := k.items()
+	defer quartz.Release(q)
+	cfDictionarySetValue(q, kSecReturnAttributes, kCFBooleanTrue)
+	cfDictionarySetValue(q, kSecMatchLimit, kSecMatchLimitAll)
+	var found quartz.Ref // an array of dictionaries
+	status := secItemCopyMatching(q, &found)
+	defer quartz.Release(found)
+	if status == errSecItemNotFound {
+		return nil, nil
+	}
+	if err := failed(status, "listing the Keychain's items"); err != nil {
+		return nil, err
+	}
+	names := make([]string, cfArrayGetCount(found))
+	for i := range names {
+		names[i] = quartz.String(cfDictionaryGetValue(cfArrayGetValueAtIndex(found, i), kSecAttrAccount))
+	}
+	return names, nil
 }
 
 // failed says why, and what can be done, where a status is none of success.

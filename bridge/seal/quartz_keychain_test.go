@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,13 @@ func TestQuartzKeychain(t *testing.T) {
 	if err := k.Set("a", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
+	if names, err := k.Names(); err != nil || !slices.Equal(names, []string{"a"}) {
+		t.Errorf("%q, %v", names, err)
+	}
 	// Of another service there is nothing.
+	if names, err := seal.Platform(service + ".other").Names(); names != nil || err != nil {
+		t.Errorf("%q, %v", names, err)
+	}
 	if b, err := seal.Platform(service + ".other").Get("a"); b != nil || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -22,6 +23,9 @@ type Keys interface {
 	Set(name string, secret []byte) error
 	// Remove reports whether there was something.
 	Remove(name string) (bool, error)
+	// Names lists what something is kept under, in no order; also what another
+	// program put there.
+	Names() ([]string, error)
 }
 
 // ErrBroken tells that something is not what was sealed last.
@@ -35,6 +39,7 @@ const keySize = 32
 type Seal struct {
 	keys Keys
 	name string
+	kin  []string // names whose being kept says nothing about this one; nil: all
 
 	mu      sync.Mutex // guards what follows, and orders the writers
 	content []byte     // that the key in keys vouches for; nil: not known
@@ -44,10 +49,21 @@ type Seal struct {
 // New makes the seal of a name.
 func New(keys Keys, name string) *Seal { return &Seal{keys: keys, name: name} }
 
-// Made tells whether anything was ever sealed under the name.
+// Among makes the seal of a name of one place, which has those names. Where
+// something is kept of another place, Made is true: whoever can have the program
+// work in a new place could otherwise have what was sealed forgotten.
+func Among(keys Keys, name string, names ...string) *Seal {
+	return &Seal{keys: keys, name: name, kin: names}
+}
+
+// Made tells whether anything was ever sealed under the name, or may have been.
 func (s *Seal) Made() (bool, error) {
 	key, err := s.keys.Get(s.name)
-	return key != nil, err
+	if key != nil || err != nil || s.kin == nil {
+		return key != nil, err
+	}
+	kept, err := s.keys.Names()
+	return slices.ContainsFunc(kept, func(name string) bool { return !slices.Contains(s.kin, name) }), err
 }
 
 // Check returns nil for the content that was sealed last, with its seal, and
@@ -67,17 +83,15 @@ func (s *Seal) Check(content []byte, mac string) error {
 }
 
 // Write seals content; put is to put it into place with its seal. When put fails,
-// what was in place before is still sealed. A process that is killed on the way
-// leaves nothing that Check would take, unless it is the old content or the new.
+// what was in place before is sealed no more: it may be looser, and who can make put
+// fail could have it back. The same content may be written again. A process that is
+// killed on the way leaves nothing that Check would take, unless it is the old content
+// or the new.
 func (s *Seal) Write(content []byte, put func(mac string) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.content != nil && bytes.Equal(content, s.content) {
 		return put(s.mac)
-	}
-	before, err := s.keys.Get(s.name)
-	if err != nil {
-		before = nil // not to be read, and so vouching for nothing
 	}
 	key := make([]byte, keySize)
 	if _, err := rand.Read(key); err != nil {
@@ -86,18 +100,8 @@ func (s *Seal) Write(content []byte, put func(mac string) error) error {
 	if err := s.keys.Set(s.name, key); err != nil {
 		return fmt.Errorf("keeping the key of the seal: %w", err)
 	}
-	mac := s.sum(key, content)
-	if err := put(mac); err != nil {
-		if before != nil {
-			err = errors.Join(err, s.keys.Set(s.name, before))
-		} else {
-			_, gone := s.keys.Remove(s.name)
-			err = errors.Join(err, gone)
-		}
-		return err
-	}
-	s.content, s.mac = bytes.Clone(content), mac
-	return nil
+	s.content, s.mac = append([]byte{}, content...), s.sum(key, content)
+	return put(s.mac)
 }
 
 // sum covers the name too, so that one thing's seal is no other's.

@@ -126,7 +126,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestFailures: a full disk and locked keys keep what was there; a kill between
+// TestFailures: after a full disk, what was there is believed no more, and the new
+// content is once it can be written; locked keys keep what was there; a kill between
 // the two leaves what cannot be believed.
 func TestFailures(t *testing.T) {
 	keys := &sealtest.Keys{}
@@ -135,19 +136,27 @@ func TestFailures(t *testing.T) {
 
 	full := errors.New("no space")
 	for _, s := range []*seal.Seal{f.Seal, seal.New(keys, "accepted")} {
-		if err := s.Write([]byte("two"), func(string) error { return full }); !errors.Is(err, full) {
-			t.Errorf("a full disk: %v", err)
+		for range 2 {
+			if err := s.Write([]byte("two"), func(string) error { return full }); !errors.Is(err, full) {
+				t.Errorf("a full disk: %v", err)
+			}
+			if b, err := again(f, keys).Load(); b != nil || !errors.Is(err, seal.ErrBroken) {
+				t.Errorf("after a full disk: %q, %v", b, err)
+			}
 		}
+		f.Seal = s
+		save(t, f, "two")
+		if b, err := again(f, keys).Load(); err != nil || string(b) != "two" {
+			t.Errorf("with room again: %q, %v", b, err)
+		}
+		save(t, f, "one")
 	}
-	if b, err := f.Load(); err != nil || string(b) != "one" {
-		t.Errorf("after a full disk: %q, %v", b, err)
-	}
-	// The first of all leaves nothing.
+	// So it is with the first of all.
 	other := seal.New(keys, "other")
 	if err := other.Write([]byte("two"), func(string) error { return full }); !errors.Is(err, full) {
 		t.Errorf("a full disk: %v", err)
 	}
-	if made, err := other.Made(); made || err != nil {
+	if made, err := other.Made(); !made || err != nil {
 		t.Errorf("made %v, %v", made, err)
 	}
 
@@ -173,6 +182,42 @@ func TestFailures(t *testing.T) {
 	}()
 	if b, err := again(f, keys).Load(); b != nil || !errors.Is(err, seal.ErrBroken) {
 		t.Errorf("killed: %q, %v", b, err)
+	}
+}
+
+// TestAmong: a place that is new counts as lost, as long as another one was sealed.
+func TestAmong(t *testing.T) {
+	keys := &sealtest.Keys{}
+	at := func(place, name string) *seal.Seal {
+		return seal.Among(keys, name+place, "a"+place, "b"+place)
+	}
+	made := func(place, name string, want bool) {
+		t.Helper()
+		if is, err := at(place, name).Made(); is != want || err != nil {
+			t.Errorf("%s%s: made %v, %v", name, place, is, err)
+		}
+	}
+	put := func(string) error { return nil }
+	made("1", "a", false)
+	if err := at("1", "a").Write([]byte("x"), put); err != nil {
+		t.Fatal(err)
+	}
+	made("1", "a", true)
+	made("1", "b", false) // it comes later, in the same place
+	made("2", "a", true)
+	made("2", "b", true)
+	// What is sealed in the new place makes it no better.
+	if err := at("2", "b").Write([]byte("x"), put); err != nil {
+		t.Fatal(err)
+	}
+	made("2", "a", true)
+	f := seal.File{Path: filepath.Join(t.TempDir(), "a"), Seal: at("2", "a")}
+	if b, err := f.Load(); b != nil || !errors.Is(err, seal.ErrBroken) {
+		t.Errorf("%q, %v", b, err)
+	}
+	keys.Lock(true)
+	if _, err := at("2", "a").Made(); !errors.Is(err, sealtest.ErrLocked) {
+		t.Error(err)
 	}
 }
 

@@ -33,14 +33,14 @@ func TestQuartzFakeKeychain(t *testing.T) {
 		setValue         func(dict, key, value uintptr)
 		text             func(alloc uintptr, s string, encoding uint32) uintptr
 		data             func(alloc uintptr, bytes *byte, n int) uintptr
-		length           func(data uintptr) int
+		length, count    func(data uintptr) int
 		refs             = map[string]uintptr{}
 		keysAre, valsAre uintptr
 	)
 	for symbol, f := range map[string]any{
 		"SecItemAdd": &add, "SecItemCopyMatching": &match, "SecItemDelete": &remove, "SecKeychainSetUserInteractionAllowed": &interaction,
 		"CFDictionaryCreateMutable": &dictionary, "CFDictionarySetValue": &setValue, "CFStringCreateWithCString": &text,
-		"CFDataCreate": &data, "CFDataGetLength": &length,
+		"CFDataCreate": &data, "CFDataGetLength": &length, "CFArrayGetCount": &count,
 	} {
 		purego.RegisterLibFunc(f, purego.RTLD_DEFAULT, symbol)
 	}
@@ -52,7 +52,8 @@ func TestQuartzFakeKeychain(t *testing.T) {
 		return p
 	}
 	keysAre, valsAre = address("kCFTypeDictionaryKeyCallBacks"), address("kCFTypeDictionaryValueCallBacks")
-	for _, name := range []string{"kSecClass", "kSecClassGenericPassword", "kSecAttrService", "kSecAttrAccount", "kSecValueData", "kSecReturnData", "kCFBooleanTrue"} {
+	for _, name := range []string{"kSecClass", "kSecClassGenericPassword", "kSecAttrService", "kSecAttrAccount", "kSecValueData", "kSecReturnData",
+		"kSecReturnAttributes", "kSecMatchLimit", "kSecMatchLimitAll", "kCFBooleanTrue"} {
 		refs[name] = *at(address(name))
 	}
 	query := func(account string, more ...uintptr) uintptr {
@@ -98,6 +99,18 @@ func TestQuartzFakeKeychain(t *testing.T) {
 	}
 	check("adding over another's", adding("theirs"), -25299)
 	check("seeing another's", match(query("theirs"), &result), 0)
+	all := func(service string) int32 {
+		q := dictionary(0, 0, keysAre, valsAre)
+		setValue(q, refs["kSecClass"], refs["kSecClassGenericPassword"])
+		setValue(q, refs["kSecAttrService"], text(0, service, 0))
+		setValue(q, refs["kSecReturnAttributes"], refs["kCFBooleanTrue"])
+		setValue(q, refs["kSecMatchLimit"], refs["kSecMatchLimitAll"])
+		return match(q, &result)
+	}
+	if check("listing", all("s"), 0); count(result) != 2 {
+		t.Errorf("%d are listed", count(result))
+	}
+	check("listing another service's", all("t"), -25300)
 	for _, c := range []struct {
 		allowed bool
 		want    int32

@@ -4,6 +4,8 @@ package sealtest
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -59,4 +61,14 @@ func (k *Keys) Remove(name string) (bool, error) {
 	_, is := k.kept[name]
 	delete(k.kept, name)
 	return is, nil
+}
+
+// Names lists what something is kept under.
+func (k *Keys) Names() ([]string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.locked {
+		return nil, ErrLocked
+	}
+	return slices.Collect(maps.Keys(k.kept)), nil
 }

@@ -2,6 +2,7 @@ package sealtest
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"drawbridge/bridge/seal"
@@ -30,11 +31,21 @@ func Test(t *testing.T, k seal.Keys) {
 			t.Errorf("removing %q: %v, %v", name, is, err)
 		}
 	}
+	names := func(want ...string) {
+		t.Helper()
+		got, err := k.Names()
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("kept is %q, %v; want %q", got, err, want)
+		}
+	}
+	names()
 	get("a", nil)
 	remove("a", false)
 	binary := []byte{0, 1, '\n', '\t', 255, 0}
 	set("a", binary)
 	set("Ünïcode /a b", []byte("two"))
+	names("a", "Ünïcode /a b")
 	get("a", binary)
 	get("Ünïcode /a b", []byte("two"))
 	set("a", []byte{})
@@ -46,4 +57,5 @@ func Test(t *testing.T, k seal.Keys) {
 	get("a", nil)
 	get("Ünïcode /a b", []byte("two"))
 	remove("Ünïcode /a b", true)
+	names()
 }

@@ -128,6 +128,12 @@ API void *CFDictionaryCreate(const void *alloc, const void **keys, const void **
 }
 API long CFArrayGetCount(const void *a) { return ((const struct array *)a)->n; }
 API const void *CFArrayGetValueAtIndex(const void *a, long i) { return ((const struct array *)a)->values[i]; }
+void *standin_array(void) { return standin_new(KIND_ARRAY, sizeof(struct array)); }
+void standin_append(void *array, const void *value) {
+	struct array *a = array;
+	if (a->n == 64) abort();
+	a->values[a->n++] = value;
+}
 
 /* CGWindow.h: from front to back; the name is missing without the grant for
  * screen recording. CGGeometry.h: a dictionary that stands for a rectangle. */
@@ -137,7 +143,7 @@ __attribute__((constructor)) static void window_keys(void) {
 	kCGWindowOwnerPID = standin_string("kCGWindowOwnerPID");
 	kCGWindowLayer = standin_string("kCGWindowLayer"), kCGWindowBounds = standin_string("kCGWindowBounds");
 }
-void *standin_windows(void) { return standin_new(KIND_ARRAY, sizeof(struct array)); }
+void *standin_windows(void) { return standin_array(); }
 void standin_window(void *list, const char *owner, int pid, const char *name, int layer, double x, double y, double w, double h) {
 	struct array *a = list;
 	if (a->n == 64) return;

@@ -7,7 +7,9 @@
  * SecKeychainSetUserInteractionAllowed(false) forbids the question, the answer is
  * errSecInteractionNotAllowed (SecKeychain.h); otherwise the person here says no,
  * which is errSecAuthFailed (SecBase.h). Another program may see that an item is
- * there, and no more. A program is known by its code, as one is that is signed ad
+ * there and what it is called, and no more: the list of who is trusted guards what
+ * an item holds, not its attributes. SecItem.h: for kSecReturnAttributes with
+ * kSecMatchLimitAll the result is an array of dictionaries. A program is known by its code, as one is that is signed ad
  * hoc. Whether a Mac lets another program delete an item is not known here; it is
  * refused like the rest. */
 #define _GNU_SOURCE
@@ -21,7 +23,7 @@
 enum { success = 0, param = -50, auth_failed = -25293, duplicate = -25299, not_found = -25300, not_allowed = -25308 };
 
 #define NAMES(X) X(kSecClass) X(kSecClassGenericPassword) X(kSecAttrService) X(kSecAttrAccount) X(kSecAttrLabel) \
-	X(kSecValueData) X(kSecReturnData)
+	X(kSecValueData) X(kSecReturnData) X(kSecReturnAttributes) X(kSecMatchLimit) X(kSecMatchLimitAll)
 #define DECLARE(name) API const void *name;
 NAMES(DECLARE)
 __attribute__((constructor)) static void names(void) {
@@ -126,7 +128,30 @@ API int32_t SecItemAdd(const void *attributes, const void **result) {
 	return status;
 }
 
+/* All of a service, by what they are called. */
+static int32_t list(const void *query, const void **result) {
+	const void *service = CFDictionaryGetValue(query, kSecAttrService);
+	if (CFDictionaryGetValue(query, kSecClass) != kSecClassGenericPassword || !service || CFDictionaryGetValue(query, kSecAttrAccount) ||
+		CFDictionaryGetValue(query, kSecReturnAttributes) != kCFBooleanTrue) return param;
+	void *found = standin_array();
+	int n = 0;
+	pthread_mutex_lock(&standin_lock);
+	struct items *s = items();
+	for (int i = 0; i < s->n; i++) {
+		if (strcmp(s->all[i].service, standin_chars(service))) continue;
+		void *d = CFDictionaryCreateMutable(NULL, 0, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
+		CFDictionarySetValue(d, kSecAttrAccount, CFStringCreateWithCString(NULL, s->all[i].account, 0));
+		standin_append(found, d);
+		n++;
+	}
+	done(s, false);
+	pthread_mutex_unlock(&standin_lock);
+	*result = found;
+	return n ? success : not_found;
+}
+
 API int32_t SecItemCopyMatching(const void *query, const void **result) {
+	if (CFDictionaryGetValue(query, kSecMatchLimit) == kSecMatchLimitAll) return list(query, result);
 	if (!query_ok(query)) return param;
 	pthread_mutex_lock(&standin_lock);
 	struct items *s = items();

@@ -63,6 +63,11 @@ API const void *CFDataCreate(const void *alloc, const unsigned char *bytes, long
 API const void *CFDataGetBytePtr(const void *data);
 API long CFDataGetLength(const void *data);
 extern API const void *kCFBooleanTrue;
+extern int kCFTypeDictionaryKeyCallBacks, kCFTypeDictionaryValueCallBacks;
+API void *CFDictionaryCreateMutable(const void *alloc, long capacity, const void *keys, const void *values);
+API void CFDictionarySetValue(void *dict, const void *key, const void *value);
+void *standin_array(void); /* an empty one, and what is put at its end */
+void standin_append(void *array, const void *value);
 void *standin_windows(void); /* a list of windows, */
 void *standin_double(double n);
 int standin_pid(Window w); /* of the program that a window belongs to */
