@@ -867,10 +867,7 @@ func TestQuartzForgedSettings(t *testing.T) {
 func TestQuartzAllow(t *testing.T) {
 	m := newMac(t)
 	m.configure("listen: 127.0.0.1:0\nhosts: {tools: {command: %TOOLS%}}\n")
-	m.start(true)
-	m.accept()
-	m.ready("tools")
-	m.stop()
+	m.agree()
 	m.flags = append(m.flags, "--allow", "*")
 	m.start(false)
 	defer m.stop()
@@ -890,11 +887,9 @@ func TestQuartzNameStays(t *testing.T) {
 	m := newMac(t)
 	const program = "listen: 127.0.0.1:0\nhosts: {tools: {command: %TOOLS%, trust_hints: true}}\nrules: [{tool: tools_sh, then: allow}]\n"
 	m.configure(program)
-	m.start(true)
-	m.accept()
-	m.ready("tools")
-	m.stop()
+	m.agree()
 	m.start(false)
+	m.ready("tools")
 	out, code := m.run("host", "add", "tools")
 	secret, _, _ := strings.Cut(out, "\n")
 	if code != exitOK {
@@ -939,7 +934,7 @@ func TestQuartzNameStays(t *testing.T) {
 	// A person can let it go.
 	m.start(true)
 	m.accept()
-	m.until("the name is free", func() bool { return !strings.Contains(strings.Join(m.status().Warnings, "\n"), "accept") })
+	m.until("the name is free", func() bool { return !strings.Contains(strings.Join(m.status().Warnings, "\n"), "until a person") })
 	e, err := bridge.ReadEndpoint(m.state)
 	if err != nil {
 		t.Fatal(err)
@@ -971,8 +966,11 @@ func TestQuartzPath(t *testing.T) {
 	good := "PATH=" + m.home + ":" + os.Getenv("PATH")
 	m.configure("listen: 127.0.0.1:0\nhosts: {tools: {command: toolhost}, later: {command: later-server}}\n# %TOOLS%\n")
 	m.env = []string{good}
-	m.start(true)
-	m.accept()
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", strings.TrimPrefix(good, "PATH="))
+	m.agree()
+	t.Setenv("PATH", path)
+	m.start(false)
 	m.ready("tools")
 	if !strings.Contains(m.inForce(), filepath.Join(m.home, "toolhost")) {
 		t.Errorf("what PATH found is not shown:\n%s", m.inForce())
