@@ -25,6 +25,8 @@ import (
 	"drawbridge/bridge/host/hosttest"
 	"drawbridge/bridge/token"
 	"drawbridge/packaging/standin"
+
+	"golang.org/x/sys/unix"
 )
 
 // The whole agent as it is built for macOS, over the stand-in's Keychain, between
@@ -99,6 +101,10 @@ func (m *mac) start(attended bool) {
 	m.agent = m.self(append([]string{"run", "--no-tray"}, m.flags...)...)
 	if attended {
 		master, slave := openPTY(m.t)
+		// Tall enough that what is accepted at once is on one page.
+		if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 400, Col: 200}); err != nil {
+			m.t.Fatal(err)
+		}
 		m.agent.Stdin, m.agent.Stdout, m.agent.Stderr = slave, slave, slave
 		m.agent.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		defer slave.Close()
@@ -378,7 +384,7 @@ func TestQuartzTerminalTillEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = allow.Process.Kill() }()
-	m.shown.await(t, `(?s)call their own models again.*holds until the agent ends`)
+	m.shown.await(t, `(?s)holds until the agent ends.*call their own models again`)
 	m.accept()
 	if err := allow.Wait(); err != nil || m.status().HostLLM != "allow" {
 		t.Errorf("the models are not allowed: %v", err)
