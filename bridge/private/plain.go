@@ -3,7 +3,6 @@ package private
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -42,12 +41,9 @@ func ReadPlain(path string, flags int, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(b)) > limit {
+	b, larger, err := readUpTo(f, limit)
+	if larger {
 		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
 	}
-	return b, nil
+	return b, err
 }

@@ -45,14 +45,20 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(b)) > limit {
+	b, larger, err := readUpTo(f, limit)
+	if larger {
 		return nil, fmt.Errorf("%s is larger than %d bytes; that is no file of ours: move it away", path, limit)
 	}
-	return b, nil
+	return b, err
+}
+
+// readUpTo reads all of a file, unless it is larger than limit bytes.
+func readUpTo(f io.Reader, limit int64) (b []byte, larger bool, err error) {
+	b, err = io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, false, err
+	}
+	return b, int64(len(b)) > limit, nil
 }
 
 // WriteFile replaces a file (0600) in one step: a reader sees the old content
